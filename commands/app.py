@@ -111,7 +111,7 @@ def _resolving(ctx: Any) -> bool:
 
 
 def load(name: str) -> Any:
-    """The click command of one group, its module imported."""
+    """Import a group's module and return its click command."""
     module = import_module(GROUPS[name][0])
     if hasattr(module, "app"):
         return module.app.group(name)
@@ -121,7 +121,7 @@ def load(name: str) -> Any:
 
 
 def root() -> KctlGroup:
-    """The root command."""
+    """Return the root command."""
     return _LazyRoot(
         name="kctl",
         help="Operations for Apache Kafka.\n\nStart with `kctl demo`, or `kctl cluster create dev --layout single`.",
@@ -147,28 +147,28 @@ def _version_option() -> Any:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run one command line; the exit code."""
+    """Run a command line and return the exit code."""
     invocation = Invocation(output=_output_before_parsing(argv))
     output.prepare_streams()
-    if sys.stderr is None:  # closed (`2>&-`): what is said there is lost, what was asked for is not
+    if sys.stderr is None:  # closed (`2>&-`): messages are lost, the result is not
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - as long as the process
     try:
         if sys.stdout is None:  # closed (`>&-`)
-            raise OperationFailed("standard output is closed", hint="send it to /dev/null if nobody shall see it")
+            raise OperationFailed("standard output is closed", hint="redirect it to /dev/null to discard the output")
         return run(argv, invocation)
     except KctlError as exc:
         return _failed(exc, invocation)
     except (KeyboardInterrupt, typer.Abort):
         return _interrupted()
-    except BrokenPipeError:  # the reader went away (`| head`): nothing to say
+    except BrokenPipeError:  # the reader closed the pipe (`| head`): not an error
         output.discard(sys.stdout)
         return int(ExitCode.OK)
-    except Exception as exc:  # noqa: BLE001 - the last resort: one line, never a traceback unasked
+    except Exception as exc:  # noqa: BLE001 - the last resort: one line, no traceback without --debug
         return _failed(unexpected(exc), invocation)
 
 
 def _failed(exc: KctlError, invocation: Invocation) -> int:
-    """Tell it, behind all results, also when nobody reads those any more."""
+    """Report an error after all results, even if standard output is closed."""
     try:
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -184,7 +184,7 @@ def _failed(exc: KctlError, invocation: Invocation) -> int:
 
 
 def run(argv: Sequence[str], invocation: Invocation) -> int:
-    """Parse and run; the exit code. Raises what ended the command."""
+    """Parse and run a command line; return the exit code. Raises the exception that ended the command."""
     from typer._click.exceptions import ClickException, NoArgsIsHelpError
 
     if "_KCTL_COMPLETE" in os.environ:  # a shell asks for completions (commands/completion/commands.py)
@@ -222,7 +222,7 @@ def _about_dashes(exc: Any, argv: Sequence[str]) -> str:
 
 
 def _asking_for_help(argv: Sequence[str]) -> list[str]:
-    """`kctl help topic list` is `kctl topic list --help`."""
+    """Treat `kctl help topic list` as `kctl topic list --help`."""
     return [*argv[1:], "--help"] if argv and argv[0] == "help" else list(argv)
 
 
@@ -233,7 +233,7 @@ def _interrupted() -> int:
 
 
 def _output_before_parsing(argv: Sequence[str]) -> str | None:
-    """-o as it stands on the command line, so that an error of the parser itself is JSON when that was asked."""
+    """Return -o from the raw command line, so that errors of the parser are JSON too if requested."""
     for index, arg in enumerate(argv):
         if arg in {"-o", "--output"} and index + 1 < len(argv):
             return "json" if argv[index + 1] == "json" else None
@@ -243,7 +243,7 @@ def _output_before_parsing(argv: Sequence[str]) -> str | None:
 
 
 def unexpected(exc: Exception) -> KctlError:
-    """What nobody foresaw, as an error of one line."""
+    """Convert an unexpected exception to an error of one line."""
     if isinstance(exc, OSError) and exc.strerror:
         where = f" {exc.filename}" if exc.filename else ""
         return OperationFailed(f"{exc.strerror}:{where}" if where else exc.strerror)

@@ -189,7 +189,7 @@ def _control(
     from kctl.restart.control_hooks import HookControl
     from kctl.restart.hooks import check_brokers
 
-    check_brokers(hooks, brokers, ("stop", "start"), known=_all_ids(hooks, cluster) if hooks.single else None)
+    check_brokers(hooks, brokers, ("stop", "start"), existing=_all_ids(hooks, cluster) if hooks.single else None)
     return HookControl(hooks, brokers)
 
 

@@ -9,7 +9,7 @@ import typer
 
 from kctl.base.outcomes import ItemResult, any_changed
 from kctl.base.text import counted
-from kctl.commands.config.get import HIDDEN, RESOURCE, shown
+from kctl.commands.config.get import HIDDEN, RESOURCE, display_value
 from kctl.commands.terminal import output
 from kctl.commands.terminal.invocation import CommandGroup, Invocation, invocation
 from kctl.commands.terminal.output import Column, Table, jsonable
@@ -139,7 +139,7 @@ def _side(row: ChangedConfig, side: str) -> str:
         return HIDDEN
     if value is None and row.result is ItemResult.WOULD_UNSET and row.resource != "brokers":
         return "the brokers' value"  # not always reported: retention.ms may come from log.retention.hours
-    return shown(value, False) or "not set"
+    return display_value(value, False) or "not set"
 
 
 app.command_of("diff", "kctl.commands.config.diff")

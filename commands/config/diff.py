@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kctl.base.text import counted
-from kctl.commands.config.get import shown
+from kctl.commands.config.get import display_value
 from kctl.commands.terminal import output
 from kctl.commands.terminal.invocation import invocation
 from kctl.commands.terminal.output import FOR_PEOPLE, Column, Table, jsonable
@@ -47,9 +47,9 @@ def diff(
     from kctl.configs.diff import OF_ONE_BROKER, differences, not_compared
 
     inv = invocation(ctx)
-    chosen, with_default = _chosen(resources or [], all_brokers)
+    selected, with_default = _select(resources or [], all_brokers)
     with inv.connect() as client:
-        configs, failed = _read(client, chosen)
+        configs, failed = _read_configs(client, selected)
     brokers = not all_ and all(name.startswith("broker/") for name in configs)
     if with_default:
         configs[_DEFAULT] = _defaults(next(iter(configs.values()), []))
@@ -66,7 +66,7 @@ def diff(
             raise NotHealthy(f"{counted(len(diffs), 'config')} differ{'s' if len(diffs) == 1 else ''}")
 
 
-def _chosen(texts: Sequence[str], all_brokers: bool) -> tuple[list[Resource], bool]:
+def _select(texts: Sequence[str], all_brokers: bool) -> tuple[list[Resource], bool]:
     """Return the resources to read (empty: all brokers), and whether to compare with Kafka's defaults."""
     from kctl.cluster.config_resources import parse_resource
 
@@ -77,42 +77,44 @@ def _chosen(texts: Sequence[str], all_brokers: bool) -> tuple[list[Resource], bo
     names = list(dict.fromkeys(texts))
     if len(names) < 2:
         raise UsageError("two resources are required", hint="e.g. topic/a topic/b, broker/1 default, or --all-brokers")
-    chosen = [parse_resource(text) for text in names if text != _DEFAULT]
-    if any(r.kind == "brokers" for r in chosen):
+    selected = [parse_resource(text) for text in names if text != _DEFAULT]
+    if any(r.kind == "brokers" for r in selected):
         raise UsageError(
             "brokers holds only the default for all brokers and cannot be compared",
             hint="use `kctl config get brokers`, or --all-brokers to compare the effective values",
         )
-    kinds = {r.kind for r in chosen}
+    kinds = {r.kind for r in selected}
     if len(kinds) > 1:
         raise UsageError(f"a {' and a '.join(sorted(kinds))} have different configs")
-    if _DEFAULT in names and len(chosen) > 1:
+    if _DEFAULT in names and len(selected) > 1:
         raise UsageError("only one resource can be compared with the defaults")
-    return chosen, _DEFAULT in names
+    return selected, _DEFAULT in names
 
 
-def _read(client: ClusterClient, chosen: Sequence[Resource]) -> tuple[dict[str, list[Config]], dict[str, KctlError]]:
+def _read_configs(
+    client: ClusterClient, selected: Sequence[Resource]
+) -> tuple[dict[str, list[Config]], dict[str, KctlError]]:
     from kctl.cluster.config_resources import Resource
     from kctl.cluster.membership import down_brokers
     from kctl.configs.describe import describe_each
 
-    all_brokers = not chosen
+    all_brokers = not selected
     nodes = sorted({*client.metadata(()).brokers, *down_brokers(client)}) if all_brokers else []
-    resources = chosen or [Resource.broker(node) for node in nodes]
+    resources = selected or [Resource.broker(node) for node in nodes]
     answers = describe_each(client, resources)
-    read: dict[str, list[Config]] = {}
+    by_resource: dict[str, list[Config]] = {}
     failed: dict[str, KctlError] = {}
     for resource in resources:
         answer = answers[resource]
         if not isinstance(answer, KctlError):
-            read[resource.path] = answer
+            by_resource[resource.path] = answer
         elif all_brokers and len(resources) > 1:
             failed[resource.path] = answer
         else:
             raise answer
-    if failed and not read:
+    if failed and not by_resource:
         raise next(iter(failed.values()))
-    return read, failed
+    return by_resource, failed
 
 
 def _defaults(configs: Sequence[Config]) -> list[Config]:
@@ -148,7 +150,7 @@ def _lines(difference: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [
         {
             "config": difference["name"] if number == 0 else "",
-            "value": shown(each["value"], difference["sensitive"] and each["source"] not in (None, _DEFAULT)),
+            "value": display_value(each["value"], difference["sensitive"] and each["source"] not in (None, _DEFAULT)),
             "resources": " ".join(each["resources"]),
             "source": each["source"],
         }

@@ -48,15 +48,15 @@ def get(
     if keys and all_:
         raise UsageError("--all and KEY exclude each other")
     with inv.connect() as client:
-        known = by_name(describe(client, chosen))
+        configs_by_name = by_name(describe(client, chosen))
         pairs = _pairs(client, chosen)
     if keys:
-        missing = [key for key in keys if find_key(known, key) is None]
+        missing = [key for key in keys if find_key(configs_by_name, key) is None]
         if missing:
-            raise unknown(chosen, missing, known)
-        rows = [config for key in dict.fromkeys(keys) if (config := find_key(known, key)) is not None]
+            raise unknown(chosen, missing, configs_by_name)
+        rows = [config for key in dict.fromkeys(keys) if (config := find_key(configs_by_name, key)) is not None]
     else:
-        rows = [config for config in known.values() if all_ or not config.is_default]
+        rows = [config for config in configs_by_name.values() if all_ or not config.is_default]
     inv.emit([_row(c) for c in rows], lambda: [_table(rows, _nothing(chosen))])
     if pairs:
         output.note(f"{chosen} also has quotas in pairs ({pairs}); see `kctl quota list`")
@@ -100,14 +100,14 @@ def _table(configs: Sequence[Config], empty: str) -> Table:
         Column("change", "CHANGED BY", wide=True),
     ]
     rows = [
-        {**_row(c), "shown": shown(c.value, c.sensitive and not c.is_default),
+        {**_row(c), "shown": display_value(c.value, c.sensitive and not c.is_default),
          "change": "restart" if c.read_only else "kctl config set"}
         for c in configs
     ]  # fmt: skip
     return Table(columns, rows, empty=empty)
 
 
-def shown(value: str | None, hidden: bool) -> str | None:
+def display_value(value: str | None, hidden: bool) -> str | None:
     """Return a value for people: hidden if sensitive and set, quotes if empty."""
     if hidden:
         return HIDDEN
@@ -137,7 +137,7 @@ def explain(
 def _explanation(row: Mapping[str, Any]) -> Table:
     facts = [
         ("type", row["type"] + (", sensitive" if row["sensitive"] else "")),
-        ("default", shown(row["default"], False) if row["default"] is not None else "none"),
+        ("default", display_value(row["default"], False) if row["default"] is not None else "none"),
         ("changed by", "server.properties and a restart" if row["read_only"] else "kctl config set"),
     ]
     if row["server_config"]:

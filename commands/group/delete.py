@@ -42,10 +42,10 @@ def delete(
 
     inv = invocation(ctx)
     with inv.connect() as client:
-        chosen = choose(client, groups, match, type_)
+        selected = choose(client, groups, match, type_)
         if not dry_run:
-            check_pattern(inv, match, expect, len(chosen))
-        plan = plan_delete(client, chosen, if_exists=if_exists)
+            check_pattern(inv, match, expect, len(selected))
+        plan = plan_delete(client, selected, if_exists=if_exists)
         todo = [row for row in plan if row.result is ItemResult.WOULD_DELETE]
         for line in hidden(client, commits=bool(todo)):
             output.warn(line)
@@ -67,7 +67,7 @@ def delete(
         )
         results, errors = delete_groups(client, plan)
     _emit_groups(inv, results)
-    raise_refusal(errors, asked=len(todo))
+    raise_refusal(errors, requested=len(todo))
     failed = [f"{row.group}: {row.error}" for row in results if row.result is ItemResult.FAILED]
     if failed:
         raise OperationFailed(f"{len(failed)} of {counted(len(todo), 'group')} not deleted: {'; '.join(failed)}")
@@ -84,9 +84,9 @@ def _emit_groups(inv: Invocation, rows: Sequence[DeletedGroup]) -> None:
     ]
 
     def tables() -> list[Table]:
-        known = [{**row, "count": len(row["offsets"])} for row in jsonable(rows)]
+        documents = [{**row, "count": len(row["offsets"])} for row in jsonable(rows)]
         lost = [offset for row in rows for offset in row.offsets]
-        return [Table(columns, known), *([_offsets_table(lost, with_result=False)] if lost else [])]
+        return [Table(columns, documents), *([_offsets_table(lost, with_result=False)] if lost else [])]
 
     inv.emit(rows, tables, lambda: [line for row in rows for line in _csv_rows(row)], changed=any_changed(rows))
 

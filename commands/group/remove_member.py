@@ -61,7 +61,7 @@ def remove_member(
     rejoined = [row.client_id for row in results if row.result is ItemResult.JOINED_AGAIN]
     if rejoined:
         output.warn(f"rejoined, because they still run: {', '.join(rejoined)}")
-    raise_refusal(errors, asked=len(results))
+    raise_refusal(errors, requested=len(results))
     failed = [f"{row.member_id}: {row.error}" for row in results if row.result is ItemResult.FAILED]
     if failed:
         raise OperationFailed(f"{len(failed)} of {counted(len(results), 'member')} not removed: {'; '.join(failed)}")

@@ -152,12 +152,12 @@ def carry_out(
 def _show_before_asking(plan: ResetPlan) -> None:
     for row in plan.todo[:20]:
         note = f" ({row.note})" if row.note else ""
-        output.note(f"{row.group} {row.topic}-{row.partition}: {_shown(row.old_offset)} → {row.new_offset}{note}")
+        output.note(f"{row.group} {row.topic}-{row.partition}: {_offset_text(row.old_offset)} → {row.new_offset}{note}")
     if len(plan.todo) > 20:
         output.note(f"and {len(plan.todo) - 20:,} more; use --dry-run to see all")
 
 
-def _shown(offset: int | None) -> str:
+def _offset_text(offset: int | None) -> str:
     return "no commit" if offset is None else str(offset)
 
 
@@ -167,11 +167,11 @@ def _target(targets: Mapping[str, object]) -> Target:
 
     from kctl.groups.reset_rules import Target, To, parse_ago, parse_offset, parse_shift, parse_time
 
-    chosen = [name for name, value in targets.items() if value not in (None, False)]
-    if len(chosen) != 1:
-        message = f"{' and '.join(chosen)} exclude each other" if chosen else "no target is set"
+    options = [name for name, value in targets.items() if value not in (None, False)]
+    if len(options) != 1:
+        message = f"{' and '.join(options)} exclude each other" if options else "no target is set"
         raise UsageError(message, hint=f"set one of {', '.join(targets)}")
-    (name,) = chosen
+    (name,) = options
     text = str(targets[name])
     now_ms = round(time.time() * 1000)
     if name == "--to-offset":

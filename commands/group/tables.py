@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def offset_changes(rows: Sequence[OffsetChange]) -> Table:
     """Return a table with one line per partition."""
-    known = jsonable(rows)
+    documents = jsonable(rows)
     columns = [
         Column("group", name=True),
         Column("topic", name=True),
@@ -32,8 +32,10 @@ def offset_changes(rows: Sequence[OffsetChange]) -> Table:
         Column("result", style=lambda row: "red" if row["result"] == ItemResult.FAILED else None),
         Column("remark", "NOTE"),
     ]
-    shown = [column for column in columns if column.key != "group" or len({row["group"] for row in known}) > 1]
-    return Table(shown, [{**row, "remark": row["error"] or row["note"] or ""} for row in known], empty="no offsets")
+    visible = [column for column in columns if column.key != "group" or len({row["group"] for row in documents}) > 1]
+    return Table(
+        visible, [{**row, "remark": row["error"] or row["note"] or ""} for row in documents], empty="no offsets"
+    )
 
 
 def emit_changes(inv: Invocation, rows: Sequence[OffsetChange]) -> None:
@@ -72,7 +74,7 @@ def judge_changes(
     failed = [row for row in rows if row.result is ItemResult.FAILED]
     if not failed:
         return
-    raise_refusal(errors, asked=sum(row.result not in {ItemResult.UNCHANGED, ItemResult.ABSENT} for row in rows))
+    raise_refusal(errors, requested=sum(row.result not in {ItemResult.UNCHANGED, ItemResult.ABSENT} for row in rows))
     lines = [f"{row.group} {row.topic}-{row.partition}: {row.error}" for row in failed]
     raise OperationFailed(
         f"{len(failed)} of {counted(len(rows), 'offset')} not {what}: {'; '.join(lines[:3])}"

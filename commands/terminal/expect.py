@@ -18,7 +18,7 @@ EXPECT_CHOSEN = typer.Option(
 
 
 def check_pattern(inv: Invocation, match: Sequence[str] | None, expect: int | None, selected: int) -> None:
-    """Check the number of objects that a pattern selects. With --yes nobody has seen them, so --expect is required.
+    """Check the number of objects that a pattern selects. With --yes no one has reviewed them, so --expect is required.
 
     Raises UsageError for --expect without --match, Refused for another number, NotConfirmed without --expect.
     """

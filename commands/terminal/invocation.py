@@ -221,11 +221,11 @@ class KctlCommand(CommonOptionsHelp, TyperCommand):
         return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
 
     def invoke(self, ctx: Any) -> Any:
-        chosen = invocation(ctx).output
-        known = (*FORMATS, *getattr(self.callback, "more_formats", ()))
-        if chosen is not None and chosen not in known:
+        output_format = invocation(ctx).output
+        formats = (*FORMATS, *getattr(self.callback, "more_formats", ()))
+        if output_format is not None and output_format not in formats:
             raise UsageError(
-                f"-o {chosen} is not a format of {ctx.command_path}", hint=f"use one of {', '.join(known)}"
+                f"-o {output_format} is not a format of {ctx.command_path}", hint=f"use one of {', '.join(formats)}"
             )
         protect_csv(on=invocation(ctx).csv_safe)
         return super().invoke(ctx)
@@ -274,14 +274,14 @@ class CommandGroup(typer.Typer):
 
     def group(self, name: str) -> KctlGroup:
         """Return the click group; each command is built from its function on demand."""
-        chosen, self.registered_commands = self.registered_commands, []
+        selected_commands, self.registered_commands = self.registered_commands, []
         try:
             group = typer.main.get_group(self)
         finally:
-            self.registered_commands = chosen
+            self.registered_commands = selected_commands
         assert isinstance(group, KctlGroup)
         group.name = name
-        group.commands = _Commands(chosen, self._modules, self._groups)
+        group.commands = _Commands(selected_commands, self._modules, self._groups)
         return group
 
 

@@ -1,7 +1,7 @@
 """The commands of kctl as operations of playbooks: described by their own parameters, run in this process.
 
-What a command prints with `-o json` is its result, and what it says on stderr are notes; so an operation is exactly
-what the command line is, without a second process that would outlive this one when it is killed.
+A command's `-o json` output is the result, and its stderr lines are notes. So an operation does exactly what the
+command line does, without a second process that would outlive this one when it is killed.
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ from kctl.playbook.operations import Argument, Kind, Operation, OperationResult,
 MAX_OUTPUT_BYTES = 16 << 20
 # Other names of operations, for commands that stand alone.
 ALIASES = {"lag.check": "lag"}
-# Options that make a command go on until somebody stops it: a step ends, and `until` looks again.
+# Options that keep a command running until it is interrupted. A step must end; `until` polls.
 _WITHOUT_END = frozenset({"--watch", "--follow"})
-# Commands for a person at a terminal, or that would run a playbook within a playbook (`include` is for that).
+# Interactive commands, and commands that would run a playbook within a playbook (use `include` instead).
 _NOT_OPERATIONS = frozenset({"completion", "demo", "topic watch", "zk watch", "playbook"})
-# Their JSON is a line for each record, however many there are.
+# Commands that print one JSON line per record.
 JSON_LINES = frozenset({"consume", "cluster logs", "segment dump", "segment find"})
-# What changes something of a cluster, or writes a file, and has no --dry-run.
+# Commands without --dry-run that change a cluster or write a file.
 WITHOUT_DRY_RUN = {
     "cluster warm": "fills a cache",
     "spark warm": "fills a cache",
-    "cluster export": "writes the file that it is told to, and replaces none unasked",
-    "group export": "writes the file that it is told to, and replaces none unasked",
-    "spark bundle": "writes the file that it is told to, and replaces none unasked",
+    "cluster export": "writes the requested file, and replaces no existing file without --overwrite",
+    "group export": "writes the requested file, and replaces no existing file without --overwrite",
+    "spark bundle": "writes the requested file, and replaces no existing file without --overwrite",
     "topic reassign plan": "is the dry run of topic reassign apply",
     "history snapshot": "adds to a store of its own",
     "spark snapshot": "adds to a store of its own",
-    "consume": "commits only for the group that it is told to join",
-    "demo": "makes a cluster of its own and destroys it",
+    "consume": "commits only for the requested group",
+    "demo": "creates its own cluster and destroys it",
 }
-# What changes something only with this argument; without it, it only prints.
+# Commands that change something only with this argument, and otherwise only print.
 CHANGES_WITH = {
     "capacity": "measure",
     "cluster export": "out",
@@ -62,7 +62,7 @@ CHANGES_WITH = {
 
 
 def names() -> Iterator[str]:
-    """All operations by name. Imports the groups' modules."""
+    """Yield the names of all operations. Imports the groups' modules."""
     for group in app.GROUPS:
         if group not in _NOT_OPERATIONS:
             yield from (_operation_name(path) for path, _ in _below((group,), _group(group)))
@@ -105,7 +105,7 @@ def find(name: str) -> Operation:
 
 @lru_cache(maxsize=512)
 def _command(name: str) -> tuple[tuple[str, ...], Any]:
-    """The path and the click command of an operation. Imports its own group only."""
+    """Return the path and the click command of an operation. Imports only its group."""
     path = tuple(ALIASES.get(name, name).replace("_", "-").split("."))
     if "-" not in name and path[0] in app.GROUPS and path[0] not in _NOT_OPERATIONS:
         command = _group(path[0])
@@ -122,15 +122,15 @@ def _group(name: str) -> Any:
 
 
 def _builtin(command: Any) -> dict[str, Any]:
-    """The parameters by name: neither options that every command has, nor such as the run decides."""
-    kept = {"--dry-run", "--help", *_WITHOUT_END}
+    """Return the parameters by name, without common options and options that the run sets."""
+    excluded = {"--dry-run", "--help", *_WITHOUT_END}
     if any(_WITHOUT_END.intersection(param.opts) for param in command.params):
-        kept.add("--interval")
-    return {_name(p): p for p in command.params if not is_common(p) and not kept.intersection(p.opts)}
+        excluded.add("--interval")
+    return {_name(p): p for p in command.params if not is_common(p) and not excluded.intersection(p.opts)}
 
 
 def _name(param: Any) -> str:
-    """The option's name as the command line has it, not what its function calls it."""
+    """Return the option's name on the command line, not the name of the function's parameter."""
     name = str(param.name).rstrip("_")
     options: set[str] = {option.lstrip("-").replace("-", "_") for option in param.opts if option.startswith("--")}
     if param.param_type_name == "argument" or name in options or not options:
@@ -177,13 +177,13 @@ def command_line(operation: Operation, arguments: Mapping[str, Any]) -> list[str
     positional: list[str] = []
     for name in arguments:
         if name not in params:
-            raise UsageError(f"{operation.name} has no argument {name}", hint=_meant(name, params))
+            raise UsageError(f"{operation.name} has no argument {name}", hint=_suggestion(name, params))
     for name, param in params.items():
         value = arguments.get(name)
         given = operation.argument(name)
         assert given is not None
         if value is None:
-            if given.required:  # the next one would take its place
+            if given.required:  # the next argument would take its place
                 raise UsageError(f"{operation.name} needs {name}", hint=given.help or f"{name}: {given.metavar}")
             continue
         if given.kind == "flag":
@@ -198,8 +198,8 @@ def command_line(operation: Operation, arguments: Mapping[str, Any]) -> list[str
     return [*operation.command, *options, *(["--", *positional] if positional else [])]
 
 
-def _meant(name: str, known: Mapping[str, object]) -> str:
-    return did_you_mean(name, known) or f"it has {', '.join(known) or 'none'}"
+def _suggestion(name: str, parameters: Mapping[str, object]) -> str:
+    return did_you_mean(name, parameters) or f"it has {', '.join(parameters) or 'none'}"
 
 
 def _flag(operation: Operation, param: Any, value: Any) -> list[str]:
@@ -209,25 +209,25 @@ def _flag(operation: Operation, param: Any, value: Any) -> list[str]:
     return [max(names_, key=len)] if names_ else []
 
 
-def _texts(operation: Operation, given: Argument, value: Any) -> list[str]:
-    """The value as the command line has it; several of an argument that takes many."""
+def _texts(operation: Operation, argument: Argument, value: Any) -> list[str]:
+    """Return the value as on the command line; several texts for an argument that takes many."""
     if isinstance(value, Mapping):
-        if not (given.many and given.pairs):
-            raise UsageError(f"{operation.name}: {given.name} does not take a mapping")
-        return [f"{key}={_text(operation, given, each)}" for key, each in value.items()]
+        if not (argument.many and argument.pairs):
+            raise UsageError(f"{operation.name}: {argument.name} does not take a mapping")
+        return [f"{key}={_text(operation, argument, each)}" for key, each in value.items()]
     if isinstance(value, (list, tuple)):
-        if not given.many:
-            raise UsageError(f"{operation.name}: {given.name} takes one value, not a list")
-        return [_text(operation, given, each) for each in value]
-    return [_text(operation, given, value)]
+        if not argument.many:
+            raise UsageError(f"{operation.name}: {argument.name} takes one value, not a list")
+        return [_text(operation, argument, each) for each in value]
+    return [_text(operation, argument, value)]
 
 
-def _text(operation: Operation, given: Argument, value: Any) -> str:
+def _text(operation: Operation, argument: Argument, value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (str, int, float)):
         return str(value)
-    raise UsageError(f"{operation.name}: {given.name} takes text or a number, not {type(value).__name__}")
+    raise UsageError(f"{operation.name}: {argument.name} takes text or a number, not {type(value).__name__}")
 
 
 def check(operation: Operation, arguments: Mapping[str, Any]) -> None:
@@ -265,7 +265,7 @@ def run(
     captured = _Captured(lines=" ".join(operation.command) in JSON_LINES)
     stdout, stderr = sys.stdout, sys.stderr
 
-    def tell(line: str) -> None:
+    def report(line: str) -> None:
         with redirect_stdout(stdout), redirect_stderr(stderr):
             note(line)
 
@@ -273,7 +273,7 @@ def run(
         argv = command_line(operation, arguments)
         if dry_run:
             argv.insert(len(operation.command), "--dry-run")
-        with _streams(captured, _Notes(tell), stdin):
+        with _streams(captured, _Notes(report), stdin):
             code = app.run(argv, invocation)
         if code == ExitCode.INTERRUPTED:
             raise KeyboardInterrupt
@@ -285,7 +285,7 @@ def run(
         return OperationResult(code, captured.value(), changed=invocation.changed)
     except KctlError as exc:
         return OperationResult(int(exc.exit_code), captured.value(), exc, invocation.changed)
-    except Exception as exc:  # noqa: BLE001 - as the root does: an error of one step, never of the whole run
+    except Exception as exc:  # noqa: BLE001 - as in the root command: fails one step, never the whole run
         failed = app.unexpected(exc)
         return OperationResult(int(failed.exit_code), captured.value(), failed, invocation.changed)
 
@@ -294,7 +294,7 @@ class _Captured(io.RawIOBase):
     """Standard output, up to a limit."""
 
     def __init__(self, *, lines: bool) -> None:
-        """lines: the value is a list, also of one line or of none."""
+        """lines: the value is a list, even for one line or none."""
         super().__init__()
         self._lines = lines
         self._data = bytearray()
@@ -304,18 +304,19 @@ class _Captured(io.RawIOBase):
         return True
 
     def write(self, data: Any) -> int:
-        if self._full:  # what was told once; the rest goes nowhere
+        if self._full:  # already reported; the rest is discarded
             return len(data)
         if len(self._data) + len(data) > MAX_OUTPUT_BYTES:
             self._full = True
             raise OperationFailed(
-                f"the operation printed more than {MAX_OUTPUT_BYTES >> 20} MiB", hint="ask for less, or for a summary"
+                f"the operation printed more than {MAX_OUTPUT_BYTES >> 20} MiB",
+                hint="select less, or request a summary",
             )
         self._data += data
         return len(data)
 
     def value(self) -> Any:
-        """The JSON, or JSON Lines as a list; text that is neither as it is; None for nothing, and for too much."""
+        """Return the JSON value, JSON Lines as a list, or other text as is; None if it is empty or too large."""
         if self._full:
             return None
         text = self._data.decode("utf-8", "surrogateescape").strip()
@@ -348,34 +349,34 @@ class _Notes(io.TextIOBase):
         with self._lock:
             *lines, self._rest = (self._rest + text).replace("\r", "\n").split("\n")
             for line in lines:
-                self._tell(line)
+                self._report(line)
         return len(text)
 
     def end(self) -> None:
-        """Tell the last line, although it did not end."""
+        """Report the last line even without a line end."""
         line, self._rest = self._rest, ""
-        self._tell(line)
+        self._report(line)
 
-    def _tell(self, line: str) -> None:
+    def _report(self, line: str) -> None:
         if line.strip():
             self._note(line)
 
 
 @contextmanager
 def _streams(captured: _Captured, notes: _Notes, stdin: bytes) -> Iterator[None]:
-    """The process's streams stand in for a moment. A step never reads the terminal."""
+    """Replace the process's standard streams for the block, so that a step never reads the terminal."""
     before = sys.stdin, sys.stdout, sys.stderr
-    with tempfile.TemporaryFile("w+b") as given:
-        given.write(stdin)
-        given.seek(0)
+    with tempfile.TemporaryFile("w+b") as stdin_file:
+        stdin_file.write(stdin)
+        stdin_file.seek(0)
         out = io.TextIOWrapper(io.BufferedWriter(captured), encoding="utf-8", errors="surrogateescape", newline="\n")
-        sys.stdin = io.TextIOWrapper(given, encoding="utf-8", errors="surrogateescape")
+        sys.stdin = io.TextIOWrapper(stdin_file, encoding="utf-8", errors="surrogateescape")
         sys.stdout, sys.stderr = out, notes
         try:
             yield
             out.flush()
         finally:
             sys.stdin, sys.stdout, sys.stderr = before
-            with suppress(KctlError):  # what was written before a failure; too much of it was told already
+            with suppress(KctlError):  # output before a failure; an excess was already reported
                 out.flush()
             notes.end()

@@ -25,7 +25,7 @@ _LEVELS = dict(zip("▁▂▃▄▅▆▇█", "_.-~=+*#", strict=True))  # as i
 
 def prepare_streams() -> None:
     """Let stdout and stderr write every character, and stdin read every byte."""
-    codecs.register_error(_HANDLER, _shown)
+    codecs.register_error(_HANDLER, _replace_unencodable)
     _set_errors(sys.stdout, _HANDLER, {"strict", "surrogateescape"})
     _set_errors(sys.stderr, _HANDLER, {"strict", "backslashreplace"})  # Python's default for stderr
     _set_errors(sys.stdin, "surrogateescape", {"strict"})
@@ -36,7 +36,7 @@ def _set_errors(stream: Any, errors: str, instead_of: set[str]) -> None:
         stream.reconfigure(errors=errors)
 
 
-def _shown(exc: UnicodeError) -> tuple[str, int]:
+def _replace_unencodable(exc: UnicodeError) -> tuple[str, int]:
     if not isinstance(exc, UnicodeEncodeError):
         raise exc
     return "".join(map(_ascii, exc.object[exc.start : exc.end])), exc.end

@@ -61,6 +61,6 @@ def progress(message: str, *, bar_width: int = 30, lines_every_s: float | None =
 
     columns = (TextColumn("{task.description}", markup=False), BarColumn(bar_width=bar_width), TimeElapsedColumn())
     with RichProgress(*columns, console=console(stderr=True), transient=True) as bar:
-        shown = _BarProgress(bar)
-        shown.update(message)
-        yield shown
+        bar_progress = _BarProgress(bar)
+        bar_progress.update(message)
+        yield bar_progress

@@ -101,15 +101,15 @@ def narrow(table: Table) -> Table:
 
 
 def print_tables(tables: Sequence[Table]) -> None:
-    shown = 0
+    printed_count = 0
     for table in tables:
         if not table.rows:
             if table.empty:
                 note(table.empty)
             continue
-        if shown:
+        if printed_count:
             write_line("")
-        shown += 1
+        printed_count += 1
         if table.title:
             write_line(wrapped(table.title, sys.stdout))
         rows = cells_of(table)

@@ -108,8 +108,8 @@ def _widths(columns: Sequence[Cells], width: int, step: _Step, length: Length) -
         if max(spare) <= 0:
             break
         # the widest column that can shrink
-        chosen = max((i for i, s in enumerate(spare) if s > 0), key=lambda i: widths[i])
-        widths[chosen] -= 1
+        widest = max((i for i, s in enumerate(spare) if s > 0), key=lambda i: widths[i])
+        widths[widest] -= 1
         over -= 1
     return widths if over >= 0 else _spread(widths, natural, -over)
 

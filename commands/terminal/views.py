@@ -110,7 +110,9 @@ def lag_columns(*, with_group: bool = True, with_members: bool = True) -> list[C
         Column("host"),
     ]
     hidden = {
-        key for key, shown in (("group", with_group), ("client_id", with_members), ("host", with_members)) if not shown
+        key
+        for key, visible in (("group", with_group), ("client_id", with_members), ("host", with_members))
+        if not visible
     }
     return [column for column in columns if column.key not in hidden]
 
@@ -132,10 +134,10 @@ def lag_table(rows: Sequence[Any], by: By, *, members: bool) -> Table:
     """Return a table of `rows_by`."""
     from kctl.lag.gate import By
 
-    known = jsonable(rows)
+    documents = jsonable(rows)
     if by is By.PARTITION:
-        shown = members and any(row["client_id"] for row in known)
-        return Table(with_rare(lag_columns(with_members=shown), known), known, empty="no commits")
+        shown = members and any(row["client_id"] for row in documents)
+        return Table(with_rare(lag_columns(with_members=shown), documents), documents, empty="no commits")
     columns = [
         Column("group", name=True),
         Column("state"),
@@ -147,7 +149,7 @@ def lag_table(rows: Sequence[Any], by: By, *, members: bool) -> Table:
         Column("not_committed", "NO COMMIT", align="right"),
         Column("unknown", align="right", style=lambda row: "yellow" if row["unknown"] else None),
     ]
-    return Table(with_rare(columns, known), known, empty="no commits")
+    return Table(with_rare(columns, documents), documents, empty="no commits")
 
 
 def remarks(report: LagReport) -> None:

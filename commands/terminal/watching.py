@@ -21,7 +21,7 @@ WATCH = typer.Option("--watch", help="Repeat until Ctrl-C; -o json prints one li
 INTERVAL = typer.Option("--interval", metavar="DURATION", help="Pause between passes of --watch, e.g. 5s.")
 
 _CLEAR = "\x1b[H\x1b[2J\x1b[3J"
-_Seen = TypeVar("_Seen")
+_Reading = TypeVar("_Reading")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,7 +49,9 @@ class Watching:
         if inv.output not in output.FOR_PEOPLE | {"json"}:
             raise UsageError(f"{asked_by} supports only tables and -o json")
 
-    def run(self, look: Callable[[], _Seen], shown: Callable[[_Seen], Shown], warnings: Sequence[str] = ()) -> NoReturn:
+    def run(
+        self, poll: Callable[[], _Reading], render: Callable[[_Reading], Shown], warnings: Sequence[str] = ()
+    ) -> NoReturn:
         """Repeat until Ctrl-C, which exits with 130. warnings: printed with every pass.
 
         A failed pass is reported and retried, but not for invalid input, and not for a failed login, which could lock
@@ -60,15 +62,15 @@ class Watching:
             self._warn()
         try:
             while True:
-                self._pass(look, shown)
+                self._pass(poll, render)
                 time.sleep(self._pause_s)
         except KeyboardInterrupt:
             raise typer.Exit(int(ExitCode.INTERRUPTED)) from None
 
-    def _pass(self, look: Callable[[], _Seen], shown: Callable[[_Seen], Shown]) -> None:
+    def _pass(self, poll: Callable[[], _Reading], render: Callable[[_Reading], Shown]) -> None:
         now = datetime.now(timezone.utc)
         try:
-            output_of_pass = shown(look())
+            output_of_pass = render(poll())
         except (NotFound, UsageError, AuthenticationFailed):
             raise
         except KctlError as exc:
@@ -84,13 +86,13 @@ class Watching:
         for line in self._warnings:
             output.warn(line)
 
-    def _draw(self, now: datetime, seen: Shown) -> None:
+    def _draw(self, now: datetime, view: Shown) -> None:
         if sys.stdout.isatty():
             sys.stdout.write(_CLEAR)
         output.heading(f"{now:%Y-%m-%d %H:%M:%S} UTC, Ctrl-C to stop")
-        self._inv.emit(seen.rows, seen.tables)
+        self._inv.emit(view.rows, view.tables)
         self._warn()
-        for line in seen.failures:
+        for line in view.failures:
             output.warn(line)
-        if seen.remarks:
-            seen.remarks()
+        if view.remarks:
+            view.remarks()

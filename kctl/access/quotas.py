@@ -200,7 +200,7 @@ def carry_out(client: ClusterClient, plan: Sequence[QuotaChange], *, validate_on
         return list(plan)
     response = client.send_to_controller(_request(to_change, validate_only))
     errors = _errors(response, to_change)
-    raise_refusal([errors[each] for each in to_change if each in errors], asked=len(to_change))
+    raise_refusal([errors[each] for each in to_change if each in errors], requested=len(to_change))
     present: Quotas | KctlError | None = None
     changed = {entity: rows for entity, rows in to_change.items() if entity not in errors}
     if changed and not validate_only:

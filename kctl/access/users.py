@@ -155,7 +155,7 @@ def carry_out(client: ClusterClient, plan: Sequence[UserChange], password: str |
             if number == 0:
                 raise
             errors.update(dict.fromkeys(part, exc))
-    raise_refusal([errors[each] for each in to_change if each in errors], asked=len(to_change))
+    raise_refusal([errors[each] for each in to_change if each in errors], requested=len(to_change))
     changed = [row for row in to_change if row not in errors]
     present = _read_back(client, changed) if changed else {}
     return [_outcome(row, errors.get(row), present) if row in to_change else row for row in plan]

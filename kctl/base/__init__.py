@@ -1,1 +1,1 @@
-"""What all layers use: units, text, times, deadlines, files, journals, secrets."""
+"""The foundation of all layers: units, text, times, deadlines, files, journals, secrets."""

@@ -57,14 +57,14 @@ class Unescaped:
 
 def unescape(text: str, kind: str) -> Unescaped | None:
     """Decode one layer of escapes of a kind in KINDS; None if there is none. form: a plus sign is a space."""
-    found, pieces, here, there, changed = Unescaped(), [], 0, 0, False
+    result, pieces, here, there, changed = Unescaped(), [], 0, 0, False
 
     def add(piece: str, begin: int, *, same: bool) -> None:
         nonlocal here
         if piece:
-            found._here.append(here)  # noqa: SLF001 - its own maker
-            found._there.append(begin)  # noqa: SLF001
-            found._same.append(same)  # noqa: SLF001
+            result._here.append(here)  # noqa: SLF001 - its own maker
+            result._there.append(begin)  # noqa: SLF001
+            result._same.append(same)  # noqa: SLF001
             pieces.append(piece)
             here += len(piece)
 
@@ -81,9 +81,9 @@ def unescape(text: str, kind: str) -> Unescaped | None:
     if not changed:
         return None
     add(text[there:], there, same=True)
-    found._there.append(len(text))  # noqa: SLF001
-    found.text = "".join(pieces)
-    return found
+    result._there.append(len(text))  # noqa: SLF001
+    result.text = "".join(pieces)
+    return result
 
 
 def _parts(token: re.Match[str]) -> list[tuple[str, int]] | None:
@@ -107,8 +107,8 @@ def _parts(token: re.Match[str]) -> list[tuple[str, int]] | None:
             return [(chr(code), len(text))] if 0 < code < 0x110000 else None
         import html
 
-        said = html.unescape(text)
-        return None if said == text else [(said, len(text))]
+        decoded = html.unescape(text)
+        return None if decoded == text else [(decoded, len(text))]
     if kind == "quote":
         return [("'", len(text))]
     if kind == "plus":

@@ -1,13 +1,13 @@
-"""Journals: what a long operation is about to do and has done, so that the next run can go on where this one ended.
+"""Journals of long operations: planned and completed steps, so that the next run can resume where this one stopped.
 
-A file of JSON Lines. Each entry is on the disk (fsync) before `append` returns, so an operation that writes its intent
-before it acts can always be taken up again: an intent without the entry that says «done» may or may not have been
-carried out, and is looked at in the cluster. The last line may be torn by a crash; it says nothing and is cut off when
-the journal is opened for going on. One process at a time holds a journal (flock); readers need no lock.
+A journal is a file of JSON Lines. Each entry is on disk (fsync) before `append` returns. An operation that records its
+intent before it acts can therefore always be resumed: an intent without a "done" entry may or may not have been carried
+out, so the cluster is checked. A crash may tear the last line, which is ignored, and removed when the journal is
+resumed. One process at a time locks a journal (flock); readers need no lock.
 
-Each entry ends in `check`, a hash of the entry and of the check before it: what was changed, cut out or put in by hand
-is no longer believed. Entries of older kctl have none, and are read as long as no checked entry comes before. It is
-no signature: owners and modes keep others from writing here, and are checked whenever a journal is opened.
+Each entry ends in `check`, a hash of the entry and of the previous check, so that manual edits are detected. Entries of
+older releases have no check, and are accepted before the first checked entry. The check is not a signature: owners and
+modes keep other users from writing, and are verified whenever a journal is opened.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _FILE_KINDS = (
     (stat.S_ISDIR, "a folder"), (stat.S_ISFIFO, "a FIFO"), (stat.S_ISSOCK, "a socket"), (stat.S_ISLNK, "a link"),
     (stat.S_ISCHR, "a device"), (stat.S_ISBLK, "a device"),
 )  # fmt: skip
-_MOVE_AWAY = "move it away after a look at what the cluster does"
+_MOVE_AWAY = "check the state of the cluster, then move it away"
 _UNCHECKED = ""  # before the first entry, and after one of an older kctl
 
 
 class Journal:
-    """A journal that is held for writing. entries: what it says, with each entry's `step` and time `at`.
+    """A journal that is locked for writing. entries: its content, each with a `step` and a time `at`.
 
-    Made by `create` and `resume`; `with` closes it, and so lets it go.
+    Returned by `create` and `resume`; `with` closes and so unlocks it.
     """
 
     def __init__(self, path: Path, fd: int, entries: list[dict[str, Any]], check: str = _UNCHECKED) -> None:
@@ -51,7 +51,7 @@ class Journal:
         self.entries = entries
 
     def append(self, step: str, **fields: Any) -> None:
-        """Write an entry, and return when it is on the disk. Raises OperationFailed (disk full, say)."""
+        """Write an entry, and return when it is on disk. Raises OperationFailed (e.g. disk full)."""
         entry = {"step": step, "at": _now(), **fields}
         body = json.dumps(entry, separators=(",", ":"), ensure_ascii=True).encode()
         check = _check_of(self._check, body)
@@ -62,7 +62,7 @@ class Journal:
                 _write(self._fd, line)
                 os.fsync(self._fd)
             except OSError:
-                os.ftruncate(self._fd, end)  # half an entry would be in the way of the next
+                os.ftruncate(self._fd, end)  # half an entry would corrupt the next one
                 raise
         except OSError as exc:
             raise OperationFailed(f"cannot write the journal {self.path}: {exc.strerror}") from exc
@@ -82,7 +82,7 @@ class Journal:
 
 
 def create(path: Path) -> Journal:
-    """A new, empty journal, held. Raises OperationFailed, also when the file exists."""
+    """Create an empty journal and lock it. Raises OperationFailed, also if the file exists."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
@@ -118,8 +118,8 @@ def read(path: Path) -> list[dict[str, Any]]:
         return _parse(_read(fd, path), path)[0]
 
 
-def held(path: Path) -> bool:
-    """Is a process working on it? False when it does not exist."""
+def is_locked(path: Path) -> bool:
+    """Return True if a process has locked the journal; False if there is no journal."""
     try:
         with opened(path) as fd:
             try:
@@ -133,7 +133,7 @@ def held(path: Path) -> bool:
 
 @contextmanager
 def opened(path: Path) -> Iterator[int]:
-    """A journal open for reading, as `open_own` opens it."""
+    """Open a journal for reading, with the checks of `open_own`."""
     fd = open_own(path, os.O_RDONLY)
     try:
         yield fd
@@ -144,7 +144,7 @@ def opened(path: Path) -> Iterator[int]:
 def open_own(path: Path, flags: int) -> int:
     """Open a file that only kctl can have written, without blocking.
 
-    Raises NotFound, InvalidFile for what is no file, Refused when somebody else owns or can write it or its folder,
+    Raises NotFound, InvalidFile for anything but a file, Refused if another user owns or can write it or its folder,
     OperationFailed.
     """
     try:
@@ -195,7 +195,7 @@ def _kind(mode: int) -> str:
 def _read(fd: int, path: Path) -> bytes:
     size = os.fstat(fd).st_size
     if size > MAX_BYTES:
-        raise InvalidFile(f"{path} is no journal: it has {size:,} bytes")
+        raise InvalidFile(f"{path} is not a journal: it has {size:,} bytes")
     pieces, position = [], 0
     while position < size:
         piece = os.pread(fd, min(size - position, 1 << 20), position)
@@ -207,7 +207,7 @@ def _read(fd: int, path: Path) -> bytes:
 
 
 def _parse(data: bytes, path: Path) -> tuple[list[dict[str, Any]], int, str]:
-    """The entries, how many bytes they take (less than all when the last line is torn), and the last one's check."""
+    """Return the entries, their size in bytes (without a torn last line), and the check of the last entry."""
     entries: list[dict[str, Any]] = []
     whole = data.rfind(b"\n") + 1
     check = _UNCHECKED
@@ -218,7 +218,7 @@ def _parse(data: bytes, path: Path) -> tuple[list[dict[str, Any]], int, str]:
         except (ValueError, RecursionError):
             entry = None
         if not isinstance(entry, Mapping) or not isinstance(entry.get("step"), str):
-            raise InvalidFile(f"line {number} of {path} is no entry of a journal", hint="look at the file")
+            raise InvalidFile(f"line {number} of {path} is not a journal entry", hint="check the file")
         if (check or written or "check" in entry) and written != _check_of(check, body):
             raise InvalidFile(
                 f"line {number} of {path} was edited, or a line before it is missing",
@@ -230,7 +230,7 @@ def _parse(data: bytes, path: Path) -> tuple[list[dict[str, Any]], int, str]:
 
 
 def _split(line: bytes) -> tuple[bytes, str]:
-    """An entry without its check, and the check; "" when it has none."""
+    """Return an entry without its check, and the check; "" if it has none."""
     match = _CHECK.search(line, max(0, len(line) - 40))
     return (line, _UNCHECKED) if match is None else (line[: match.start()] + b"}", match.group(1).decode())
 

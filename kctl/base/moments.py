@@ -1,4 +1,4 @@
-"""Points in time as people write them, and back. Milliseconds since 1970 everywhere, as Kafka has them."""
+"""Points in time: parsed from text, and formatted. In milliseconds since 1970, as in Kafka."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _NUMBER = re.compile(r"[0-9]{10,19}")
 _LIKE_A_DATE = re.compile(
     r"(?:19|20|21)[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])(?:[01][0-9]|2[0-4])[0-5][0-9](?:[0-5][0-9])?"
 )
-# Of ISO 8601, the calendar and week dates, basic and extended; of RFC 3339, small letters and blanks. Python's
-# datetime.fromisoformat reads other forms in each of its versions.
+# Calendar and week dates of ISO 8601, basic and extended; lowercase letters and blanks of RFC 3339. Python's
+# datetime.fromisoformat accepts different forms in each Python version.
 _DATE = (
     r"(?P<year>[0-9]{4})(?P<dash>-?)"
     r"(?:(?P<month>[0-9]{2})(?P=dash)(?P<day>[0-9]{2})|W(?P<week>[0-9]{2})(?:(?P=dash)(?P<weekday>[1-7]))?)"
@@ -33,10 +33,10 @@ _AGO = re.compile(r"-\s*([0-9][0-9.]*[a-z]+)|([0-9][0-9.]*\s*[a-z]+)\s+ago")
 
 
 def parse_moment(text: str, *, now_ms: int | None = None) -> int:
-    """A moment in ms: ISO 8601 (UTC if no zone is given), ms, seconds of ten digits, `now`, `-90m` or `90m ago`.
+    """Return a time in ms: ISO 8601 (UTC if no zone is given), ms, seconds of ten digits, `now`, `-90m` or `90m ago`.
 
-    now_ms: from where so long ago is counted; the clock without. Raises UsageError, also for moments before 1970: to
-    brokers, -1 and -2 are the log's ends.
+    now_ms: the base of relative times (default: the clock). Raises UsageError, also for times before 1970: to brokers,
+    -1 and -2 mean the ends of the log.
     """
     if _LIKE_A_DATE.fullmatch(text):
         raise UsageError(
@@ -60,25 +60,27 @@ def parse_moment(text: str, *, now_ms: int | None = None) -> int:
 
 
 def _iso_ms(text: str) -> int:
-    """ms of a time of ISO 8601. 24:00 is the next day's 00:00, and 23:59:60 UTC, a leap second, the second after it.
-    Raises ValueError, OverflowError."""
-    found = _ISO.fullmatch(text)
-    if found is None:
+    """Return an ISO 8601 time in ms. Raises ValueError, OverflowError.
+
+    24:00 is the next day's 00:00. A leap second, 23:59:60 UTC, is the second after it.
+    """
+    match = _ISO.fullmatch(text)
+    if match is None:
         raise ValueError(text)
-    part = {name: int(digits) for name, digits in found.groupdict().items() if digits and digits.isdigit()}
+    part = {name: int(digits) for name, digits in match.groupdict().items() if digits and digits.isdigit()}
     if "week" in part:
         day = date.fromisocalendar(part["year"], part["week"], part.get("weekday", 1))
     else:
         day = date(part["year"], part["month"], part["day"])
     hour, minute, second = (part.get(name, 0) for name in ("hour", "minute", "second"))
-    micros = int((found["fraction"] or "0")[:6].ljust(6, "0"))
+    micros = int((match["fraction"] or "0")[:6].ljust(6, "0"))
     zone = part.get("zone_hour", 0) * 60 + part.get("zone_minute", 0)
     if part.get("zone_hour", 0) > 23 or part.get("zone_minute", 0) > 59 or hour > 24 or minute > 59 or second > 60:
         raise ValueError(text)
     if hour == 24 and (minute or second or micros):
         raise ValueError(text)
     seconds = (day.toordinal() - _EPOCH_DAY) * 86_400 + hour * 3600 + minute * 60 + second
-    seconds -= zone * 60 * (1 if found["sign"] == "+" else -1)
+    seconds -= zone * 60 * (1 if match["sign"] == "+" else -1)
     if second == 60 and seconds % 86_400:
         raise ValueError(text)
     ms = seconds * 1000 + (micros + 500) // 1000
@@ -88,19 +90,19 @@ def _iso_ms(text: str) -> int:
 
 
 def _hint(text: str) -> str:
-    """What was meant: with a duration, so long ago."""
+    """Return a hint about the format: for a duration, how to write a relative time."""
     duration = text.strip().lower()
     try:
         parse_duration_ms(duration)
     except UsageError:
         duration = ""
     if _AGO.fullmatch(f"-{duration}"):
-        return f"for so long ago write -{duration} or '{duration} ago'"
-    return "write 2024-05-01T12:00:00Z, 2024-05-01, milliseconds, now, or for so long ago -90m or '90m ago'"
+        return f"for a relative time, use -{duration} or '{duration} ago'"
+    return "use 2024-05-01T12:00:00Z, 2024-05-01, milliseconds, now, -90m or '90m ago'"
 
 
 def moment_text(ms: int) -> str | None:
-    """ISO 8601 UTC; None for −1. Years before 0 and after 9999 have a sign and six digits or more."""
+    """Return ISO 8601 UTC; None for -1. Years before 0 and after 9999 have a sign and six or more digits."""
     if ms == -1:
         return None
     if not 0 <= ms <= MAX_MS:
@@ -110,7 +112,7 @@ def moment_text(ms: int) -> str | None:
 
 
 def _far(ms: int) -> str:
-    """By the days of the proleptic Gregorian calendar, in eras of 400 years that begin on the first of March."""
+    """Format a time outside of Python's range, in eras of 400 years (proleptic Gregorian) that begin on March 1."""
     days, in_day = divmod(ms, 86_400_000)
     era, day_of_era = divmod(days + 719_468, 146_097)
     year_of_era = (day_of_era - day_of_era // 1460 + day_of_era // 36_524 - day_of_era // 146_096) // 365
@@ -120,6 +122,6 @@ def _far(ms: int) -> str:
     month = months + 3 if months < 10 else months - 9
     year = year_of_era + era * 400 + (month <= 2)
     seconds, milliseconds = divmod(in_day, 1000)
-    shown = f"{year:04d}" if 0 <= year <= 9999 else f"{year:+07d}"
+    year_text = f"{year:04d}" if 0 <= year <= 9999 else f"{year:+07d}"
     clock = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
-    return f"{shown}-{month:02d}-{day:02d}T{clock}.{milliseconds:03d}Z"
+    return f"{year_text}-{month:02d}-{day:02d}T{clock}.{milliseconds:03d}Z"

@@ -1,4 +1,4 @@
-"""Names chosen by people: exact ones, and regular expressions for whole names."""
+"""Selection of names: exact names, and regular expressions for whole names."""
 
 from __future__ import annotations
 
@@ -8,64 +8,64 @@ from collections.abc import Callable, Iterable, Sequence
 from kctl.base.suggestions import did_you_mean
 from kctl.errors import NotFound, UsageError
 
-_NAMED = 5
+_MAX_NAMES = 5
 
 
 def parse_patterns(option: str, patterns: Iterable[str]) -> list[re.Pattern[str]]:
-    """Regular expressions, as `option` gives them; «.» is any character: ids may have line ends. Raises UsageError."""
-    found = []
+    """Return the regular expressions of `option`. "." matches line ends too, as in ids. Raises UsageError."""
+    compiled = []
     for pattern in patterns:
         try:
-            found.append(re.compile(pattern, re.DOTALL))
+            compiled.append(re.compile(pattern, re.DOTALL))
         except (re.error, OverflowError, RecursionError) as exc:
             raise UsageError(
                 f"{option} {pattern!r} is not a valid regular expression: {exc}", hint=meant_as_glob(pattern)
             ) from None
-    return found
+    return compiled
 
 
 def matches(name: str, patterns: Sequence[re.Pattern[str]]) -> bool:
-    """Does any of them match the whole name?"""
+    """Return True if one of the patterns matches the whole name."""
     return any(pattern.fullmatch(name) for pattern in patterns)
 
 
 def select(
-    known: Iterable[str],
+    existing: Iterable[str],
     *,
     exact: Sequence[str] = (),
     patterns: Sequence[re.Pattern[str]] = (),
     noun: str = "topic",
     listed_by: str | None = None,
 ) -> list[str]:
-    """Sorted: the exact names and those that match a pattern; all known ones when neither is given.
+    """Return the exact names and those that match a pattern, sorted; all existing names if there are neither.
 
-    listed_by: the command that lists what there is, without «kctl».
+    listed_by: the command that lists the names, without "kctl".
 
-    Raises NotFound for exact names that are not known (with what was meant), and when no name matches any pattern.
+    Raises NotFound for exact names that do not exist (with a suggestion), and if no name matches any pattern.
     """
-    names = set(known)
+    names = set(existing)
     unknown = sorted(set(exact) - names)
     if unknown:
         raise not_there(unknown, names, noun=noun, listed_by=listed_by)
     if not exact and not patterns:
         return sorted(names)
-    chosen = set(exact) | {name for name in names if matches(name, patterns)}
-    if not chosen:
+    selected = set(exact) | {name for name in names if matches(name, patterns)}
+    if not selected:
         raise NotFound(
             f"no {noun} matches {' or '.join(pattern.pattern for pattern in patterns)}",
             hint=next((hint for hint in (meant_as_glob(each.pattern) for each in patterns) if hint), None),
         )
-    return sorted(chosen)
+    return sorted(selected)
 
 
 def meant_as_glob(pattern: str) -> str | None:
-    """What to say of «ord*», which as a regular expression is «or» and any number of «d»."""
+    """Return a hint for a pattern like "ord*", which as a regular expression means "or" and any number of "d"."""
     regex = as_regex(pattern)
     return f"it is a regular expression for the whole name: did you mean {regex!r}?" if regex else None
 
 
 def as_regex(glob: str) -> str | None:
-    """The regular expression of a shell's pattern, when it reads like one: «ord*» is «ord.*»; else None."""
+    """Return the regular expression for a shell pattern, e.g. "ord.*" for "ord*"; None for other texts."""
     if not re.fullmatch(r"[\w.*-]*\*[\w.*-]*", glob) or re.search(r"\.\*|\*\*", glob):
         return None
     return glob.replace(".", r"\.").replace("*", ".*")
@@ -73,17 +73,17 @@ def as_regex(glob: str) -> str | None:
 
 def not_there(
     missing: Sequence[str],
-    known: Iterable[str],
+    existing: Iterable[str],
     *,
     noun: str = "topic",
     listed_by: str | None = None,
     show: Callable[[str], str] = str,
 ) -> NotFound:
-    """The error for names that are not known, with what was probably meant. show: a name that can be any text."""
-    named = ", ".join(map(show, missing[:_NAMED]))
-    more = f" and {len(missing) - _NAMED:,} more" if len(missing) > _NAMED else ""
-    what = f"{noun} {named} does not exist" if len(missing) == 1 else f"{noun}s {named}{more} do not exist"
-    hint = meant_as_pattern(missing[0]) or did_you_mean(missing[0], known)
+    """Return the error for names that do not exist, with a suggestion. show: formats a name that can be any text."""
+    listed = ", ".join(map(show, missing[:_MAX_NAMES]))
+    more = f" and {len(missing) - _MAX_NAMES:,} more" if len(missing) > _MAX_NAMES else ""
+    what = f"{noun} {listed} does not exist" if len(missing) == 1 else f"{noun}s {listed}{more} do not exist"
+    hint = meant_as_pattern(missing[0]) or did_you_mean(missing[0], existing)
     return NotFound(what, hint=hint or f"`kctl {listed_by or f'{noun} list'}` shows what there is")
 
 

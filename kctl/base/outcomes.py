@@ -98,17 +98,17 @@ class ItemResult(str, Enum):
 
     @property
     def changed(self) -> bool:
-        """Whether the item has changed or, in a dry run, would change."""
+        """Return True if the item has changed or, in a dry run, would change."""
         return self.effect is not Effect.NONE
 
     @property
     def done(self) -> ItemResult:
-        """The result after a planned change was carried out, e.g. ADDED for WOULD_ADD."""
+        """Return the result after a planned change was carried out, e.g. ADDED for WOULD_ADD."""
         return _DONE[self]
 
     @property
     def planned(self) -> bool:
-        """Whether the item is still to be changed."""
+        """Return True if the change is still to be made."""
         return self.effect is Effect.PLANNED
 
 
@@ -133,21 +133,21 @@ def any_changed(rows: Iterable[_Row]) -> bool:
     return any(row.result.changed for row in rows)
 
 
-def raise_refusal(errors: Collection[KctlError], *, asked: int) -> None:
-    """Raise the first error when each of the things asked for was refused: nothing was changed (exit code 4).
+def raise_refusal(errors: Collection[KctlError], *, requested: int) -> None:
+    """Raise the first error if all requested changes were refused, so that nothing was changed (exit code 4).
 
-    errors: one for each thing that was not done. One that failed otherwise, or whose outcome is unknown, leaves all of
-    them to be told row by row.
+    errors: one for each change that was not made. If one failed otherwise, or its outcome is unknown, the caller
+    reports all of them row by row.
     """
-    if errors and len(errors) == asked and all(isinstance(error, Refused) for error in errors):
+    if errors and len(errors) == requested and all(isinstance(error, Refused) for error in errors):
         raise next(iter(errors))
 
 
 def reasons(errors: Mapping[str, str | None]) -> str:
-    """Why things failed, in one line: those with the same reason together, and a few of each. errors: by name."""
+    """Summarize errors in one line, grouped by reason, with a few names for each. errors: by name."""
     names: dict[str, list[str]] = {}
     for name, error in errors.items():
         names.setdefault(error or "failed", []).append(name)
     lines = [f"{some_of(of_reason)}: {reason}" for reason, of_reason in list(names.items())[:_REASONS]]
-    left = sum(len(of_reason) for of_reason in list(names.values())[_REASONS:])
-    return "; ".join([*lines, *([f"and {counted(left, 'other')} (-o json has all)"] if left else [])])
+    other_count = sum(len(of_reason) for of_reason in list(names.values())[_REASONS:])
+    return "; ".join([*lines, *([f"and {counted(other_count, 'other')} (-o json has all)"] if other_count else [])])

@@ -43,12 +43,12 @@ class OutputTarget:
 
     @property
     def is_regular(self) -> bool:
-        """Whether the target is an existing regular file."""
+        """Return True if the target is an existing regular file."""
         return self.descriptor is None and self.status is not None and stat.S_ISREG(self.status.st_mode)
 
     @property
     def has_content(self) -> bool:
-        """Whether a write would lose data: the target is a regular file that is not empty."""
+        """Return True if a write would lose data: the target is a nonempty regular file."""
         return self.is_regular and self.status is not None and self.status.st_size > 0
 
 
@@ -133,10 +133,10 @@ def _resolve(path: Path) -> OutputTarget:
 
 
 def _descriptor_of(path: str) -> int | None:
-    """The descriptor of this process that a path in /proc names."""
+    """Return the descriptor of this process that a path in /proc names."""
     folder, name = os.path.split(path)
-    found = _DESCRIPTORS.fullmatch(folder)
-    return int(name) if found and int(found[1]) == os.getpid() and name.isascii() and name.isdigit() else None
+    match = _DESCRIPTORS.fullmatch(folder)
+    return int(name) if match and int(match[1]) == os.getpid() and name.isascii() and name.isdigit() else None
 
 
 def _check_link(link: str, status: os.stat_result) -> None:
@@ -169,12 +169,12 @@ def _own_descriptor(number: int) -> Iterator[BinaryIO]:
 @contextlib.contextmanager
 def _special(path: Path) -> Iterator[BinaryIO]:
     """Yield a stream for a pipe or a device, which is written once the content is complete, with a bounded wait."""
-    with tempfile.SpooledTemporaryFile(max_size=16 << 20) as made:
-        yield made  # type: ignore[misc]  # it has all that BinaryIO promises and is used
-        made.seek(0)
+    with tempfile.SpooledTemporaryFile(max_size=16 << 20) as spool:
+        yield spool  # type: ignore[misc]  # it has all that BinaryIO promises and is used
+        spool.seek(0)
         fd = _open_special(path)
         try:
-            while piece := made.read(1 << 16):
+            while piece := spool.read(1 << 16):
                 _write_special(fd, piece)
         finally:
             os.close(fd)
@@ -229,7 +229,7 @@ def _regular(target: OutputTarget, mode: int) -> Iterator[BinaryIO]:
     try:
         with os.fdopen(fd, "w+b") as stream:
             if target.status is not None:
-                _take_over(fd, target)  # first: nobody may read the content who could not read the old one
+                _take_over(fd, target)  # first, so that only readers of the old content can read the new content
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
@@ -241,7 +241,7 @@ def _regular(target: OutputTarget, mode: int) -> Iterator[BinaryIO]:
 
 
 def _must_stay(target: OutputTarget) -> bool:
-    """Whether the file must be written in place: it has hard links, or an owner that a new file cannot have."""
+    """Return True if the file must be written in place: it has hard links, or an owner that a new file cannot have."""
     status = target.status
     if status is None:
         return False
@@ -288,10 +288,10 @@ def _take_over(fd: int, target: OutputTarget) -> None:
 
 @contextlib.contextmanager
 def _in_place(path: Path) -> Iterator[BinaryIO]:
-    with tempfile.TemporaryFile() as made:
-        yield made
-        made.seek(0)
-        _overwrite(path, made)
+    with tempfile.TemporaryFile() as spool:
+        yield spool
+        spool.seek(0)
+        _overwrite(path, spool)
 
 
 def _overwrite(path: Path, content: BinaryIO) -> None:

@@ -34,12 +34,12 @@ def isolate() -> None:
 
 def child_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the environment for a Python process of the same interpreter, so that it sees the same packages."""
-    kept = {name: value for name, value in environ.items() if name not in _FOREIGN}
+    environment = {name: value for name, value in environ.items() if name not in _FOREIGN}
     if _home() not in map(_real, site.getsitepackages()):
-        kept["PYTHONPATH"] = _home()
+        environment["PYTHONPATH"] = _home()
     if not any(_real(entry) == _real(site.USER_SITE or "") for entry in sys.path):
-        kept["PYTHONNOUSERSITE"] = "1"
-    return {**kept, "PYTHONSAFEPATH": "1"}  # of Python 3.11 and later: with -m, not the current folder
+        environment["PYTHONNOUSERSITE"] = "1"
+    return {**environment, "PYTHONSAFEPATH": "1"}  # of Python 3.11 and later: with -m, not the current folder
 
 
 def _own_folders() -> set[str]:

@@ -1,4 +1,4 @@
-"""Java's .properties format, read and written (java.util.Properties): Kafka's and ZooKeeper's config files."""
+"""A parser and writer for Java's .properties format (java.util.Properties), e.g. Kafka's and ZooKeeper's configs."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _SEPARATOR = re.compile(r"[ \t\f]*[=:][ \t\f]*|[ \t\f]+")
 
 
 def decode_properties(data: bytes, *, source: str) -> str:
-    """The text of a file: UTF-8, as people write it; what is none is ISO 8859-1, as java.util.Properties reads all.
+    """Return the text of a file in UTF-8, or else in ISO 8859-1, which java.util.Properties always uses.
 
-    Raises InvalidFile for a byte order mark and for NUL bytes (UTF-16), which Java takes for parts of names.
+    Raises InvalidFile for a byte order mark and for NUL bytes (UTF-16), which Java reads as parts of names.
     """
     if data.startswith(codecs.BOM_UTF8):
         raise InvalidFile(
@@ -30,24 +30,24 @@ def decode_properties(data: bytes, *, source: str) -> str:
 
 
 def load_properties(data: bytes, *, source: str) -> dict[str, str]:
-    """`decode_properties` and `parse_properties`, of a file's bytes. Raises InvalidFile."""
+    """Return the keys and values of a file's bytes. Raises InvalidFile."""
     return parse_properties(decode_properties(data, source=source), source=source)
 
 
 def parse_properties(text: str, *, source: str) -> dict[str, str]:
-    """Keys and values of `text`; `source` names it in errors.
+    """Return the keys and values of `text`. source: its name in errors.
 
-    Continued lines, comments and escapes are read as Java does. Unlike Java, a key given twice is refused
-    (InvalidFile with the line): the last one would win silently.
+    Continued lines, comments and escapes are parsed as in Java. Unlike in Java, a duplicate key raises InvalidFile
+    with the line, because otherwise the last value would win silently.
     """
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for number, line in _logical_lines(text):
         raw_key, raw_value = _split(line)
         key = _unescape(raw_key, source, number)
-        if key in found:
+        if key in values:
             raise InvalidFile(f"{source}, line {number}: {key} is given twice", hint="leave one of them out")
-        found[key] = _unescape(raw_value, source, number)
-    return found
+        values[key] = _unescape(raw_value, source, number)
+    return values
 
 
 def _logical_lines(text: str) -> list[tuple[int, str]]:
@@ -106,12 +106,12 @@ def _escape(text: str, *, key: bool) -> str:
 
 
 def property_line(key: str, value: str) -> str:
-    """One line of a .properties file that reads back as exactly this key and value."""
+    """Return a line of a .properties file that is parsed as exactly this key and value."""
     return f"{_escape(key, key=True)}={_escape(value, key=False)}"
 
 
 def property_sections(header: str, sections: list[tuple[str, list[tuple[str, str]]]]) -> str:
-    """A commented file: the header, then for each section its comment and its lines. Empty sections are left out."""
+    """Return a file with a header, then the comment and lines of each section. Empty sections are omitted."""
     blocks = [_comment(header)]
     blocks += [
         "\n".join([_comment(comment), *(property_line(k, v) for k, v in entries)])

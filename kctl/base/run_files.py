@@ -1,7 +1,7 @@
-"""Where the journals of runs are that change a cluster: one file for each run, a folder for each cluster.
+"""The journals of runs that change a cluster: one file per run, one folder per cluster.
 
-`KIND/<cluster id>/<UTC yyyymmddThhmmss.mmmZ>-<pid>.jsonl` in kctl's state folder. Names sort in the order in which runs
-were begun, also when the clock was set back meanwhile.
+`KIND/<cluster id>/<UTC yyyymmddThhmmss.mmmZ>-<pid>.jsonl` in kctl's state folder. Names sort by the order in which
+runs were started, even if the clock was set back in between.
 """
 
 from __future__ import annotations
@@ -25,49 +25,51 @@ _SAFE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 def folder(kind: str, cluster_id: str) -> Path:
-    """Where the journals of a cluster are; it need not exist."""
+    """Return the folder for the journals of a cluster. It may not exist."""
     name = cluster_id if _SAFE_ID.fullmatch(cluster_id) else sha256(cluster_id.encode()).hexdigest()[:32]
     return paths.state_dir() / kind / name
 
 
 def runs(where: Path) -> list[Path]:
-    """The journals in a folder that say anything, the newest first. Raises InvalidFile, Refused for one that somebody
-    else may have written."""
-    found = []
+    """Return the nonempty journals in a folder, newest first.
+
+    Raises InvalidFile, Refused for a journal that another user can have written.
+    """
+    journals = []
     for path in where.glob("*.jsonl"):
         with journal.opened(path) as fd:
             if _last_line(fd):
-                found.append(path)
-    return sorted(found, reverse=True)
+                journals.append(path)
+    return sorted(journals, reverse=True)
 
 
 def ended(path: Path, step: str) -> bool:
-    """Is its last entry `step`, the end of a run? Reads only the end of the file."""
+    """Return True if the last entry is `step`, the end of a run. Reads only the end of the file."""
     with journal.opened(path) as fd:
         return _last_line(fd).startswith(b'{"step":"%s"' % step.encode())
 
 
 def new_name(where: Path) -> str:
-    """The name of a run's file that begins now in a folder: it sorts behind all that are there.
+    """Return a file name for a run that starts now. It sorts behind all names in the folder.
 
-    A clock that was set back would make the newest run look like an old one; its name is then a millisecond behind the
-    newest name. When it began is in the file.
+    If the clock was set back, the name is a millisecond behind the newest name, so that the newest run does not look
+    old. The actual start time is in the file.
     """
     now = datetime.now(timezone.utc)
     for path in where.glob("*.jsonl"):
         match = _NAME.fullmatch(path.name)
         if match is not None:
             with suppress(ValueError, OverflowError):
-                there = datetime.strptime(match[1], _TIME).replace(tzinfo=timezone.utc)
-                now = max(now, there + timedelta(milliseconds=1))
+                existing = datetime.strptime(match[1], _TIME).replace(tzinfo=timezone.utc)
+                now = max(now, existing + timedelta(milliseconds=1))
     return f"{now:%Y%m%dT%H%M%S}.{now.microsecond // 1000:03}Z-{os.getpid()}.jsonl"
 
 
 @contextmanager
 def one_at_a_time(where: Path) -> Iterator[None]:
-    """Two that begin at the same moment must not both find that nobody has begun.
+    """Let only one process at a time check for an unfinished run and start a new one.
 
-    Raises OperationFailed; Refused for a folder that others can write: what is begun there could not be gone on with.
+    Raises OperationFailed; Refused for a folder that others can write to, because a run there could not be resumed.
     """
     try:
         where.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -83,12 +85,12 @@ def one_at_a_time(where: Path) -> Iterator[None]:
 
 
 def _last_line(fd: int) -> bytes:
-    """The last whole line, or the end of it when it is long; b"" when there is none (killed while it began)."""
+    """Return the last complete line, or the end of a long line; b"" if there is none (killed at the start)."""
     size = os.fstat(fd).st_size
     start = max(0, size - _TAIL)
     tail = os.pread(fd, size - start, start)
     end = tail.rfind(b"\n")
     if end < 0:
-        # A torn line longer than the tail: what stands before it counts, and it is no end.
+        # A torn line longer than the tail: only the lines before it count, and the run has not ended.
         return b"..." if start and b"\n" in os.pread(fd, min(size, journal.MAX_BYTES), 0) else b""
     return tail[tail.rfind(b"\n", 0, end) + 1 : end]

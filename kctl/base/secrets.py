@@ -148,7 +148,7 @@ def _unreadable(path: Path, what: str, exc: OSError) -> UsageError:
 
 
 def _is_utf8(text: str) -> bool:
-    """Whether a variable is UTF-8. Other bytes in the environment become lone surrogates."""
+    """Return True if a variable is UTF-8. Other bytes in the environment become lone surrogates."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -324,7 +324,7 @@ def _forms(text: str) -> Iterator[str]:
     yield repr(data)[2:-1]
     yield from _base64_of(text)
     for coded in (quote(data, safe=""), quote(data), quote_plus(data), escape(text), escape(text, quote=False)):
-        yield from (coded, _ESCAPE.sub(lambda found: found.group().lower(), coded))
+        yield from (coded, _ESCAPE.sub(lambda match: match.group().lower(), coded))
 
 
 def _base64_of(text: str) -> Iterator[str]:

@@ -1,13 +1,12 @@
-"""YAML from people and from strangers, read strictly.
+"""A strict reader for YAML, also from untrusted sources.
 
-PyYAML parses; the values are built here, from its events, so that nothing surprising can happen:
+PyYAML parses. The values are built here, from its events, to rule out surprises:
 
-- scalars as YAML 1.2's core schema has them (https://yaml.org/spec/1.2.2/#103-core-schema): `no` and `yes` are
+- scalars follow YAML 1.2's core schema (https://yaml.org/spec/1.2.2/#103-core-schema): `no` and `yes` are
   text, `010` is 10, `2024-01-01` and `12:30` are text;
-- anchors, aliases, tags, merge keys, several documents and duplicate keys are refused, and characters that end a line
-  unseen;
+- anchors, aliases, tags, merge keys, several documents, duplicate keys and invisible line breaks are rejected;
 - size, depth and number of values are bounded, so that 300 bytes cannot become 3 GB;
-- every mapping and list knows the line and column of what is in it, for the errors of the schema that comes after.
+- each mapping and list has the line and column of its items, for errors of schemas.
 """
 
 from __future__ import annotations
@@ -36,16 +35,16 @@ _HEX = re.compile(r"0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 _NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 _INT64 = range(-(2**63), 2**63)
-# Ends of lines for YAML 1.1's parsers, and not for most editors: what follows one looks like part of a comment.
+# Line breaks to YAML 1.1 parsers, but not to most editors: the text after one looks like part of a comment.
 _HIDDEN_BREAK = re.compile("[\x85\u2028\u2029]|\r(?!\n)")
 _BREAK_NAMES = {"\x85": "a next line (U+0085)", "\r": "a carriage return without a line feed"}
 
 
 class Place(NamedTuple):
-    """Where a key or a value begins; lines and columns count from 1.
+    """The start of a key or a value. Lines and columns count from 1.
 
-    shape: how the text of a scalar follows: «line», its first character at (text_line, text_column) and the others
-    behind it; «block», the same for each of its lines; «» when folding or escapes moved its characters.
+    shape: the layout of a scalar's text. "line": it starts at (text_line, text_column). "block": each of its lines
+    starts at this column. "": folding or escapes moved its characters.
     """
 
     line: int
@@ -55,7 +54,7 @@ class Place(NamedTuple):
     text_column: int = 0
 
     def at(self, text: str, offset: int) -> tuple[int, int]:
-        """Line and column of a character of the scalar's text, or of the scalar where that is not known."""
+        """Return the line and column of a character of the scalar's text, or of the scalar if unknown."""
         if self.shape == "line":
             return self.text_line, self.text_column + offset
         if self.shape == "block":
@@ -65,7 +64,7 @@ class Place(NamedTuple):
 
 
 class YamlMap(dict[Any, Any]):
-    """A mapping (keys are str or int) that knows where it stood."""
+    """A mapping (keys are str or int) with its place in the file."""
 
     def __init__(self, source: str, place: Place) -> None:
         super().__init__()
@@ -75,13 +74,13 @@ class YamlMap(dict[Any, Any]):
         self.values_at: dict[Any, Place] = {}
 
     def where(self, key: object = None) -> str:
-        """«file:line:column» of a key, or of the mapping itself."""
+        """Return "file:line:column" of a key, or of the mapping itself."""
         place = self.keys_at.get(key, self.place)
         return f"{self.source}:{place.line}:{place.column}"
 
 
 class YamlList(list[Any]):
-    """A list that knows where it stood."""
+    """A list with its place in the file."""
 
     def __init__(self, source: str, place: Place) -> None:
         super().__init__()
@@ -90,21 +89,21 @@ class YamlList(list[Any]):
         self.values_at: list[Place] = []
 
     def where(self, index: int | None = None) -> str:
-        """«file:line:column» of an item, or of the list itself."""
+        """Return "file:line:column" of an item, or of the list itself."""
         place = self.place if index is None else self.values_at[index]
         return f"{self.source}:{place.line}:{place.column}"
 
 
 def load_file(path: Path, *, max_bytes: int = MAX_BYTES) -> Any:
-    """The one document in a file: YamlMap, YamlList or a scalar; None when it is empty.
+    """Return the single document in a file: YamlMap, YamlList or a scalar; None if it is empty.
 
-    Raises InvalidFile with file, line and column; OSError when the file cannot be read.
+    Raises InvalidFile with file, line and column; OSError if the file cannot be read.
     """
     return load(read_path(path, max_bytes=max_bytes + 1), source=str(path), max_bytes=max_bytes)
 
 
 def load(data: bytes | str, *, source: str, max_bytes: int = MAX_BYTES) -> Any:
-    """As load_file, for text at hand. source: what errors call it. Raises InvalidFile."""
+    """Return the single document in a text, as load_file does. source: its name in errors. Raises InvalidFile."""
     raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
     if len(raw) > max_bytes:
         raise InvalidFile(f"{source}: larger than {max_bytes} bytes", hint="split the file")
@@ -118,7 +117,7 @@ def load(data: bytes | str, *, source: str, max_bytes: int = MAX_BYTES) -> Any:
         line, column = _line_and_column(text[: hidden.start()])
         what = _BREAK_NAMES.get(hidden.group(), f"a line separator (U+{ord(hidden.group()):04X})")
         hint = "end lines with \\n; within a text write it as \\r, \\N, \\L or \\P in double quotes"
-        raise InvalidFile(f"{source}:{line}:{column}: {what} ends a line that looks like going on", hint=hint)
+        raise InvalidFile(f"{source}:{line}:{column}: {what} ends a line that seems to continue", hint=hint)
     return _Builder(source, text).document(_events(text, source))
 
 
@@ -261,7 +260,7 @@ class _Builder:
         return place
 
     def _block(self, event: yaml.ScalarEvent, place: Place) -> Place:
-        """A literal block begins in the line below; its first line that is not empty has the indentation."""
+        """Return the place of a literal block. It begins in the next line, indented as its first nonempty line."""
         lead = len(event.value) - len(event.value.lstrip("\n"))
         lines = self._source_lines()
         number = place.line + lead  # 0-based: the line below, and `lead` empty ones
@@ -282,7 +281,7 @@ class _Builder:
 
 
 def _number(text: str) -> int | float | str:
-    """The number that a plain scalar is, or the text itself. ValueError beyond 64 bits."""
+    """Return the number in a plain scalar, or the text itself. Raises ValueError beyond 64 bits."""
     if len(text) > 64:  # no number is that long; keeps int() and the patterns cheap
         return text
     number: int | float
@@ -308,5 +307,5 @@ def _place(event: yaml.Event) -> Place:
 
 
 def _line_and_column(before: str) -> tuple[int, int]:
-    """Where the text stands that comes behind `before`."""
+    """Return the line and column of the text that follows `before`."""
     return before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1

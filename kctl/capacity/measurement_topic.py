@@ -107,7 +107,7 @@ def leftovers(state: ClusterState, hidden: Collection[str] = ()) -> Leftovers:
     for path in sorted(folder().glob(f"{PREFIX}*{_SUFFIX}")):
         name = path.name.removesuffix(_SUFFIX)
         recorded.add(name)
-        if journal.held(path):
+        if journal.is_locked(path):
             continue
         cluster_id = _cluster_of(path)
         if cluster_id is None or (cluster_id == state.cluster_id and name not in state.topics and name not in hidden):

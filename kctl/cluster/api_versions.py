@@ -172,9 +172,9 @@ def release_of(versions: Mapping[int, VersionRange]) -> str | None:
 
     candidates = [
         release
-        for release, known in BROKER_API_VERSIONS.items()
-        if all(versions[key].highest >= highest for key, (_, highest) in known.items() if key in versions)
-        and known.keys() & versions.keys()
+        for release, ranges in BROKER_API_VERSIONS.items()
+        if all(versions[key].highest >= highest for key, (_, highest) in ranges.items() if key in versions)
+        and ranges.keys() & versions.keys()
     ]
     if not candidates:
         return None

@@ -31,7 +31,7 @@ def parse_each(texts: Sequence[str] | None) -> list[int] | None:
 
 def no_partition(topic: str, missing: Collection[int], count: int) -> NotFound:
     """Return the error for partitions that a topic with `count` partitions does not have."""
-    shown = ", ".join(map(str, sorted(missing)[:_NAMED]))
+    listed = ", ".join(map(str, sorted(missing)[:_NAMED]))
     more = f" and {len(missing) - _NAMED:,} more" if len(missing) > _NAMED else ""
     hint = f"it has partitions 0 to {count - 1}" if count > 1 else "it has only partition 0" if count else None
-    return NotFound(f"topic {topic} has no partition {shown}{more}", hint=hint)
+    return NotFound(f"topic {topic} has no partition {listed}{more}", hint=hint)

@@ -1,4 +1,4 @@
-"""What brokers silently omit from lists: groups if the user may not describe the cluster, and topics."""
+"""Objects that brokers silently omit from lists: groups if the user may not describe the cluster, and topics."""
 
 from __future__ import annotations
 

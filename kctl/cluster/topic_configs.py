@@ -21,7 +21,7 @@ MIN_ISR = "min.insync.replicas"
 
 
 class ConfigSource(Enum):
-    """Where a value comes from (DescribeConfigsResponse.ConfigSource); for a quota, its entity."""
+    """The source of a value (DescribeConfigsResponse.ConfigSource); for a quota, its entity."""
 
     TOPIC = "topic"
     DYNAMIC_BROKER = "dynamic broker"

@@ -34,10 +34,10 @@ def check_name(name: str) -> str:
     """Return `name`. Raises UsageError if Kafka does not accept it."""
     fault = fault_of(name)
     if fault:
-        shown = name if len(name) <= 60 else name[:57] + "…"
+        short_name = name if len(name) <= 60 else name[:57] + "…"
         pattern = meant_as_pattern(name)
         hint = f"{pattern}; a topic name is e.g. orders" if pattern else "valid names: orders, billing.orders-v2"
-        raise UsageError(f"{shown!r} is not a topic name: {fault}", hint=hint)
+        raise UsageError(f"{short_name!r} is not a topic name: {fault}", hint=hint)
     return name
 
 

@@ -39,8 +39,8 @@ def choose(
 
 def only_chosen(client: ClusterClient, names: Sequence[str] = (), match: Sequence[str] = ()) -> ClusterState:
     """Return the state with only the topics that `choose` selects, internal ones included. Raises as `choose` does."""
-    state, chosen = choose(client, names, match, internal=True)
-    return replace(state, topics={topic.name: topic for topic in chosen})
+    state, selected = choose(client, names, match, internal=True)
+    return replace(state, topics={topic.name: topic for topic in selected})
 
 
 def not_seen(
@@ -65,15 +65,11 @@ def choose_to_change(
     """Select topics to change: at least one, and no internal ones (Refused)."""
     if not names and not match:
         raise UsageError("no topic is selected", hint="name topics, or set --match REGEX")
-    state, chosen = choose(client, names, match)
-    internal = [topic.name for topic in chosen if hidden(topic)]
+    state, selected = choose(client, names, match)
+    internal = [topic.name for topic in selected if hidden(topic)]
     if internal:
-        raise Refused(
-            f"internal topic: {', '.join(internal)}",
-            hint="it holds committed offsets or transaction state",
-            reason=Reason.INTERNAL_TOPIC,
-        )
-    return state, chosen
+        raise Refused(f"internal topic: {', '.join(internal)}", hint="it holds committed offsets or transaction state")
+    return state, selected
 
 
 def chosen_partitions(topics: Iterable[TopicState], numbers: Collection[int] | None) -> list[TopicPartition]:

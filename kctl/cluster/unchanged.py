@@ -144,7 +144,7 @@ def _log_ends(
 def leaderless(client: ClusterClient, state: ClusterState, partitions: Collection[TopicPartition]) -> Basis:
     """Return a basis of partitions without a leader and of their replicas on live brokers."""
     names = {tp.topic for tp in partitions}
-    chosen = frozenset(partitions)
+    selected = frozenset(partitions)
 
     def facts(current: ClusterState) -> dict[str, dict[str, object]]:
         return {
@@ -154,7 +154,7 @@ def leaderless(client: ClusterClient, state: ClusterState, partitions: Collectio
             }
             for topic in current.topics.values()
             for p in topic.partitions
-            if p.tp in chosen
+            if p.tp in selected
         }
 
     return topics(client, names, state=state).also(Basis(facts(state), lambda: facts(client.metadata(names))))

@@ -20,8 +20,10 @@ def of_changes(client: ClusterClient, plan: Plan) -> Basis:
     """Return the values that a plan replaces, and where they are set."""
     changed = {edit.name for edit in plan.edits}
     # A key may be written as a synonym; brokers return its own name.
-    shown = {plan.before[row.name].name: (row.before, row.before_source) for row in plan.rows if row.name in changed}
-    return values(client, {plan.resource: shown})
+    values_shown = {
+        plan.before[row.name].name: (row.before, row.before_source) for row in plan.rows if row.name in changed
+    }
+    return values(client, {plan.resource: values_shown})
 
 
 def values(client: ClusterClient, shown: Mapping[Resource, Mapping[str, Shown]]) -> Basis:

@@ -94,12 +94,12 @@ def plan_changes(
     config or resource, Refused for a value of another type, for a config that brokers read only at startup, and for
     what the brokers reject.
     """
-    known = by_name(describe(client, resource))
-    edits = make_edits(known)
+    configs_by_name = by_name(describe(client, resource))
+    edits = make_edits(configs_by_name)
     if any(edit.operation in {"append", "subtract"} for edit in edits):
         client.require(ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, "--append and --subtract")
-    check(resource, edits, known)
-    before = {edit.name: find_key(known, edit.name) or _undefined(edit.name) for edit in edits}
+    check(resource, edits, configs_by_name)
+    before = {edit.name: find_key(configs_by_name, edit.name) or _undefined(edit.name) for edit in edits}
     _check_appended(client, edits, before, resource)
     before |= _with_inherited_values(client, resource, edits, before)
     todo = [edit for edit in edits if not _is_in_effect(resource, edit, before[edit.name])]
@@ -148,13 +148,13 @@ def refuse_internal(resource: Resource) -> None:
         )
 
 
-def check(resource: Resource, edits: Sequence[Edit], known: Mapping[str, Config]) -> None:
+def check(resource: Resource, edits: Sequence[Edit], configs_by_name: Mapping[str, Config]) -> None:
     """Raise the errors of `plan_changes` for invalid edits. Pure."""
-    configs = {edit.name: find_key(known, edit.name) for edit in edits}
+    configs = {edit.name: find_key(configs_by_name, edit.name) for edit in edits}
     # An unknown config that is set (e.g. of a removed plugin) can still be unset.
     undefined = [e.name for e in edits if configs[e.name] is None and e.operation != "unset"]
     if undefined:
-        raise unknown(resource, undefined, known)
+        raise unknown(resource, undefined, configs_by_name)
     read_only = [name for name, config in configs.items() if config is not None and config.read_only]
     if read_only:
         raise Refused(
@@ -265,10 +265,10 @@ def _row(resource: Resource, name: str, result: ItemResult, before: Config, afte
     )
 
 
-def _without_secrets(error: KctlError, edits: Sequence[Edit], known: Mapping[str, Config]) -> KctlError:
+def _without_secrets(error: KctlError, edits: Sequence[Edit], configs_by_name: Mapping[str, Config]) -> KctlError:
     """Return the error with sensitive values hidden, which a broker may have repeated."""
     for edit in edits:
-        if edit.value and known[edit.name].sensitive:
+        if edit.value and configs_by_name[edit.name].sensitive:
             error.message = error.message.replace(edit.value.strip(), "[hidden]")
     error.args = (error.message,)
     return error
@@ -299,8 +299,8 @@ def _read_back(client: ClusterClient, plan: Plan, deadline: Deadline) -> dict[st
         configs = describe_each(client, [plan.resource], names=names)[plan.resource]
         if isinstance(configs, KctlError):
             raise _unread(plan.resource, configs)
-        known = by_name(configs)
-        after = {name: known.get(name) or _undefined(name) for name in names}
+        configs_by_name = by_name(configs)
+        after = {name: configs_by_name.get(name) or _undefined(name) for name in names}
         pending = [e.name for e in plan.edits if not _is_done(plan.resource, e, after[e.name])]
         if not pending and plan.resource.kind == "brokers":
             try:
@@ -328,8 +328,11 @@ def _late_brokers(client: ClusterClient, plan: Plan) -> list[str]:
     for node, configs in describe_brokers_on_each(client, [edit.name for edit in plan.edits]).items():
         if isinstance(configs, KctlError):
             continue
-        known = by_name(configs)
-        if not all(_is_done(plan.resource, edit, known.get(edit.name) or _undefined(edit.name)) for edit in plan.edits):
+        configs_by_name = by_name(configs)
+        if not all(
+            _is_done(plan.resource, edit, configs_by_name.get(edit.name) or _undefined(edit.name))
+            for edit in plan.edits
+        ):
             late.append(f"broker {node}")
     return late
 

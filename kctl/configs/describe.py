@@ -113,10 +113,10 @@ def _missing_topics(
 
     missing = [r for r, error in results.items() if r.kind == "topic" and isinstance(error, NotFound)]
     try:
-        known = client.metadata().topics if missing else {}
+        existing = client.metadata().topics if missing else {}
     except KctlError:
-        known = {}
-    return {r: not_there([r.name], known) for r in missing}
+        existing = {}
+    return {r: not_there([r.name], existing) for r in missing}
 
 
 def describe_brokers_on_each(client: ClusterClient, names: Collection[str]) -> dict[int, list[Config] | KctlError]:
@@ -154,22 +154,22 @@ def _all_brokers(client: ClusterClient, keys: list[str] | None, documentation: b
             break
     if isinstance(answer, KctlError):
         return answer
-    known, overall = _configs_of(broker, answer, keys), _configs_of(all_, answer, keys)
+    broker_config, overall = _configs_of(broker, answer, keys), _configs_of(all_, answer, keys)
     if isinstance(overall, KctlError):
         return overall
-    if isinstance(known, KctlError):
-        return known
+    if isinstance(broker_config, KctlError):
+        return broker_config
     cluster_configs = {config.name: config for config in overall}
-    merged = {c.name: _for_all(c, cluster_configs.get(c.name)) for c in known if not c.read_only}
+    merged = {c.name: _for_all(c, cluster_configs.get(c.name)) for c in broker_config if not c.read_only}
     return sorted((cluster_configs | merged).values(), key=lambda config: config.name)
 
 
-def _for_all(known: Config, overall: Config | None) -> Config:
+def _for_all(config: Config, overall: Config | None) -> Config:
     """Return a config as it is for `brokers`: what is set for all, without what is set on that one broker."""
-    below = tuple(s for s in known.synonyms if s.source is ConfigSource.DEFAULT)
+    below = tuple(s for s in config.synonyms if s.source is ConfigSource.DEFAULT)
     if overall is None or overall.source is None:
-        return replace(known, value=None, source=None, synonyms=below)
-    return replace(known, value=overall.value, source=overall.source, synonyms=(*overall.synonyms, *below))
+        return replace(config, value=None, source=None, synonyms=below)
+    return replace(config, value=overall.value, source=overall.source, synonyms=(*overall.synonyms, *below))
 
 
 def _configs_of(resource: Resource, answer: Any, keys: list[str] | None) -> list[Config] | KctlError:

@@ -169,7 +169,7 @@ def _alter_others(
                 last = answer
             else:
                 failed |= _errors(answer, assigned[node])
-    return failed | {resource: _named(resource, last) for chunk in pending for resource in chunk}
+    return failed | {resource: _with_resource(resource, last) for chunk in pending for resource in chunk}
 
 
 def _request(changes: Mapping[Resource, Changes], validate_only: bool) -> Any:
@@ -207,7 +207,7 @@ def _errors(answer: Any, resources: Sequence[Resource]) -> dict[Resource, KctlEr
     from kctl.protocol.client import error_for
 
     if isinstance(answer, KctlError):
-        return {resource: _named(resource, answer) for resource in resources}
+        return {resource: _with_resource(resource, answer) for resource in resources}
     codes = {
         (each.resource_type, each.resource_name): (each.error_code, each.error_message) for each in answer.responses
     }
@@ -222,6 +222,6 @@ def _errors(answer: Any, resources: Sequence[Resource]) -> dict[Resource, KctlEr
     return failed
 
 
-def _named(resource: Resource, error: KctlError) -> KctlError:
+def _with_resource(resource: Resource, error: KctlError) -> KctlError:
     cls = type(error) if type(error).__init__ is KctlError.__init__ else OperationFailed
     return cls(f"configs of {resource}: {error.message}", hint=error.hint, details=error.details)

@@ -74,17 +74,17 @@ def read_values(pairs: Sequence[str]) -> dict[str, str]:
     Raises UsageError as parse_edits does; NotFound and InvalidFile for a file.
     """
     edits = parse_edits(pairs) if pairs else []
-    return {edit.name: _read(edit.name, edit.value, _MAX_VALUE_BYTES) for edit in edits if edit.value is not None}
+    return {edit.name: _read_value(edit.name, edit.value, _MAX_VALUE_BYTES) for edit in edits if edit.value is not None}
 
 
-def with_files(edits: Sequence[Edit], known: Mapping[str, Config], warn: Warn = ignore) -> list[Edit]:
+def with_files(edits: Sequence[Edit], configs_by_name: Mapping[str, Config], warn: Warn = ignore) -> list[Edit]:
     """Return the edits with the values of "@FILE" and "@-" read.
 
     warn: called if others can read the file of a secret. Raises UsageError for a sensitive value on the command line
     and for a world-writable file of a secret, NotFound and InvalidFile for a file that does not exist or has no valid
     value.
     """
-    return [_with_file(edit, find_key(known, edit.name), warn) for edit in edits]
+    return [_with_file(edit, find_key(configs_by_name, edit.name), warn) for edit in edits]
 
 
 def _with_file(edit: Edit, config: Config | None, warn: Warn) -> Edit:
@@ -103,10 +103,10 @@ def _with_file(edit: Edit, config: Config | None, warn: Warn) -> Edit:
         return edit
     if config.sensitive:
         return replace(edit, value=read_secret(edit.name, None, edit.value[1:], warn=warn))
-    return replace(edit, value=_read(edit.name, edit.value, _MAX_VALUE_BYTES))
+    return replace(edit, value=_read_value(edit.name, edit.value, _MAX_VALUE_BYTES))
 
 
-def _read(key: str, value: str, max_bytes: int) -> str:
+def _read_value(key: str, value: str, max_bytes: int) -> str:
     """Return the value, or the contents of the file that it names."""
     if not value.startswith("@"):
         return value

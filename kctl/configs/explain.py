@@ -47,19 +47,21 @@ def explain(client: ClusterClient, names: Sequence[str]) -> tuple[list[Explanati
     if all(any(name in each for each in quotas.values()) for name in names):  # kctl knows the quotas itself
         return explanations(names, quotas, Resource("users", "")), []
     answers, warnings = _ask(client)
-    known: dict[Kind, Mapping[str, Config]] = {}
+    configs_by_kind: dict[Kind, Mapping[str, Config]] = {}
     for resource, answer in answers.items():
         if isinstance(answer, KctlError):
             warnings.append(f"the configs of a {resource.kind} are unknown: {answer.message}")
         else:
-            known[resource.kind] = by_name(answer)
-    if not known:
+            configs_by_kind[resource.kind] = by_name(answer)
+    if not configs_by_kind:
         for answer in answers.values():
             if isinstance(answer, KctlError):
                 raise answer
         raise OperationFailed("no broker is available")
     try:
-        return explanations(names, known | quotas, next(each for each in answers if each.kind in known)), warnings
+        return explanations(
+            names, configs_by_kind | quotas, next(each for each in answers if each.kind in configs_by_kind)
+        ), warnings
     except NotFound as exc:
         if not warnings:
             raise
@@ -92,18 +94,22 @@ def _incomplete(absent: NotFound, warnings: Sequence[str], answers: Iterable[obj
 
 
 def explanations(
-    names: Iterable[str], known: Mapping[Kind, Mapping[str, Config]], resource: Resource
+    names: Iterable[str], configs_by_kind: Mapping[Kind, Mapping[str, Config]], resource: Resource
 ) -> list[Explanation]:
     """Return what is known about each name, topics first. Raises NotFound. Pure."""
     results: list[Explanation] = []
     missing = []
     for name in dict.fromkeys(names):
-        configs = [(kind, config) for kind in sorted(known, reverse=True) if (config := find_key(known[kind], name))]
+        configs = [
+            (kind, config)
+            for kind in sorted(configs_by_kind, reverse=True)
+            if (config := find_key(configs_by_kind[kind], name))
+        ]
         results += [_explained(kind, config) for kind, config in configs]
         if not configs:
             missing.append(name)
     if missing:
-        raise unknown(resource, missing, {name: c for each in known.values() for name, c in each.items()})
+        raise unknown(resource, missing, {name: c for each in configs_by_kind.values() for name, c in each.items()})
     return results
 
 

@@ -13,14 +13,14 @@ from kctl.errors import NotFound
 _LISTENER = "listener.name."
 
 
-def find_key(known: Mapping[str, Config], name: str) -> Config | None:
+def find_key(configs_by_name: Mapping[str, Config], name: str) -> Config | None:
     """Return the config of a name; for "listener.name.LISTENER.[MECHANISM.]KEY" with the type of KEY. Pure."""
-    exact = known.get(name)
+    exact = configs_by_name.get(name)
     if not name.startswith(_LISTENER):
         return exact
     _, _, rest = name.removeprefix(_LISTENER).partition(".")
     for key in (rest, rest.partition(".")[2]):
-        base = known.get(key)
+        base = configs_by_name.get(key)
         if base is not None:
             # With the prefix, even configs that are otherwise read-only can be set (KIP-226).
             unset = replace(base, name=name, value=None, source=None, synonyms=())
@@ -28,10 +28,10 @@ def find_key(known: Mapping[str, Config], name: str) -> Config | None:
     return exact
 
 
-def unknown(resource: Resource, names: Iterable[str], known: Mapping[str, Config]) -> NotFound:
+def unknown(resource: Resource, names: Iterable[str], configs_by_name: Mapping[str, Config]) -> NotFound:
     """Return the error for names that are not configs of a resource, with suggestions."""
     missing = list(names)
-    suggestions = list(dict.fromkeys(each for name in missing for each in _alike(name, known)))
+    suggestions = list(dict.fromkeys(each for name in missing for each in _alike(name, configs_by_name)))
     text = ", ".join(missing)
     return NotFound(
         f"{resource} has no config {text}" if len(missing) == 1 else f"{resource} has no configs {text}",
@@ -42,9 +42,9 @@ def unknown(resource: Resource, names: Iterable[str], known: Mapping[str, Config
     )
 
 
-def _alike(name: str, known: Mapping[str, Config]) -> list[str]:
+def _alike(name: str, configs_by_name: Mapping[str, Config]) -> list[str]:
     # A topic config has the prefix "log." on a broker, and vice versa.
     for other in (f"log.{name}", name.removeprefix("log.")):
-        if other != name and other in known:
+        if other != name and other in configs_by_name:
             return [other]
-    return closest(name, known)
+    return closest(name, configs_by_name)

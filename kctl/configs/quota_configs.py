@@ -57,7 +57,7 @@ def read_quotas(
 def quota_configs(resource: Resource, quotas: Quotas) -> list[Config]:
     """Return the configs of a user, client id or IP address, from all quotas. Pure."""
     configs = []
-    for name, (type_, default, meaning) in _known(resource.kind).items():
+    for name, (type_, default, meaning) in _definitions(resource.kind).items():
         chain = [
             Synonym(name, _text(values[name]), OWN_SOURCE[each.kind])
             for each in _chain(resource)
@@ -103,7 +103,7 @@ def _changes(entity: QuotaEntity, values: Mapping[str, str | None]) -> list[Quot
     return rows
 
 
-def _known(kind: Kind) -> Mapping[str, tuple[str, str, str]]:
+def _definitions(kind: Kind) -> Mapping[str, tuple[str, str, str]]:
     return _ADDRESS if kind in ("ip", "ips") else _CLIENT
 
 

@@ -33,7 +33,7 @@ _read_once: dict[str, dict[str, str]] = {}
 
 @dataclass(frozen=True, slots=True)
 class ClientConfig:
-    """What the properties say of one cluster. bootstrap_servers: empty without.
+    """The properties for a cluster. bootstrap_servers: empty if not set.
 
     password_from, key_password_from: the reference of a secret that is one as a whole; left_out: the keys that mean
     nothing for a connection.

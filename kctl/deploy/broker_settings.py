@@ -92,20 +92,20 @@ def settings_in(entries: Mapping[str, Mapping[str, Any]]) -> dict[str, Setting]:
 def read_settings(given: Iterable[str], config_file: Path | None) -> dict[str, str]:
     """Return the validated settings of --config-file, overridden by --config key=value. Raises UsageError."""
     settings = _read_file(config_file) if config_file is not None else {}
-    seen: set[str] = set()
+    keys_so_far: set[str] = set()
     for text in given:
         key, equals, value = text.partition("=")
         key = key.strip()
         if not equals or not key:
             raise UsageError(f"--config {text!r} is not key=value")
-        if key in seen:
+        if key in keys_so_far:
             raise UsageError(f"--config {key} is set twice", hint="remove one of them")
         if is_secret(key):
             raise UsageError(
                 f"--config {key} would expose a password in the process list",
                 hint="write it to a file that only you can read and use --config-file FILE",
             )
-        seen.add(key)
+        keys_so_far.add(key)
         settings[key] = value.strip()
     for key, value in settings.items():
         check_setting(key, value)
@@ -146,8 +146,8 @@ def check_setting(key: str, value: str) -> None:
         raise UsageError(f"a broker has no setting {key!r}", hint=hint)
     problem = problem_of(setting, value)
     if problem:
-        shown = "its value" if is_secret(key) else repr(value)
-        raise UsageError(f"{key}: {shown} is not {problem}", hint=_range_hint(setting))
+        value_text = "its value" if is_secret(key) else repr(value)
+        raise UsageError(f"{key}: {value_text} is not {problem}", hint=_range_hint(setting))
 
 
 def problem_of(setting: Setting, value: str) -> str | None:
@@ -157,15 +157,15 @@ def problem_of(setting: Setting, value: str) -> str | None:
     fault = fault_of(setting.type, value)
     if fault is not None:
         return fault.removeprefix("must be ")
-    read = comparable(setting.type, value)
-    if isinstance(read, tuple) and setting.values:
-        wrong = [item for item in read if item and item not in setting.values]
+    parsed = comparable(setting.type, value)
+    if isinstance(parsed, tuple) and setting.values:
+        wrong = [item for item in parsed if item and item not in setting.values]
         return f"a list of {', '.join(setting.values)}" if wrong else None
-    if isinstance(read, str) and setting.values:
-        asked = read.upper() if setting.ignore_case else read
-        return None if asked in setting.values else f"one of {', '.join(setting.values)}"
-    if isinstance(read, (int, float)) and not isinstance(read, bool):
-        return _range_problem(setting, read)
+    if isinstance(parsed, str) and setting.values:
+        candidate = parsed.upper() if setting.ignore_case else parsed
+        return None if candidate in setting.values else f"one of {', '.join(setting.values)}"
+    if isinstance(parsed, (int, float)) and not isinstance(parsed, bool):
+        return _range_problem(setting, parsed)
     return None
 
 

@@ -107,17 +107,17 @@ def _default_directory(name: str) -> Path:
     return Path(os.path.realpath(store.entry_path(name)))
 
 
-def _base_port(host: Host, count: int, wanted: int | None) -> int:
+def _base_port(host: Host, count: int, requested_port: int | None) -> int:
     reserved = store.reserved_ports(host)
-    if wanted is None:
+    if requested_port is None:
         return ports.choose_base_port(count, reserved)
-    ports.check_base_port(wanted, count)
-    for port in range(wanted, wanted + count):
+    ports.check_base_port(requested_port, count)
+    for port in range(requested_port, requested_port + count):
         if port in reserved:
             owner = next(c.name for c in store.list_clusters(host) if c.spec and port in c.spec.ports)
             raise Busy(f"port {port} belongs to cluster {owner}", hint="choose another --base-port, or omit it")
-        ports.check_free([(port, f"--base-port {wanted}")])
-    return wanted
+        ports.check_free([(port, f"--base-port {requested_port}")])
+    return requested_port
 
 
 def show_files(spec: ClusterSpec) -> list[ConfigFile]:
@@ -182,7 +182,7 @@ def _check_folder(host: Host, directory: Path) -> None:
 
 
 def _lay_ground(host: Host, spec: ClusterSpec) -> None:
-    """The entry, the folder and cluster.json, in this order: then the cluster exists, and its ports are its own.
+    """Create the entry, the folder and cluster.json, in this order. Then the cluster exists and owns its ports.
 
     An entry without cluster.json is the rest of a create that was killed: the next one, or destroy, clears it.
     """
@@ -218,8 +218,8 @@ def put_cluster_context(spec: ClusterSpec, *, make_current: bool) -> None:
     from kctl.contexts.choose import list_contexts
     from kctl.contexts.context import Context
 
-    known = list_contexts().get(spec.name)
-    base = known if known is not None and known.cluster_dir == str(spec.directory) else None
+    stored = list_contexts().get(spec.name)
+    base = stored if stored is not None and stored.cluster_dir == str(spec.directory) else None
     entry = Context(
         bootstrap_servers=spec.bootstrap_servers,
         zookeeper=spec.zookeeper_connect,

@@ -33,10 +33,10 @@ def check_data(host: Host, spec: ClusterSpec, node: Node) -> None:
 def cluster_id_on_disk(host: Host, spec: ClusterSpec) -> str | None:
     """Return the cluster's id, even while it is down; None before its first start or if the folders disagree."""
     try:
-        found = {each for node in spec.brokers for each in _meta_properties(host, spec, node).values()}
+        cluster_ids = {each for node in spec.brokers for each in _meta_properties(host, spec, node).values()}
     except KctlError:
         return None
-    return found.pop() if len(found) == 1 else None
+    return cluster_ids.pop() if len(cluster_ids) == 1 else None
 
 
 def _meta_properties(host: Host, spec: ClusterSpec, node: BrokerNode) -> dict[str, str]:
@@ -70,9 +70,9 @@ def check_registered_cluster(
         for folder, cluster_id in _meta_properties(host, spec, node).items():
             if cluster_id == registered:
                 continue
-            known = f"cluster {registered}" if registered else "no cluster at all"
+            registration = f"cluster {registered}" if registered else "no cluster at all"
             raise Refused(
-                f"{folder} holds data of cluster {cluster_id}, but ZooKeeper knows {known}",
+                f"{folder} holds data of cluster {cluster_id}, but ZooKeeper knows {registration}",
                 hint="the folder is another cluster's, or ZooKeeper lost its data or has another chroot; "
                 "bring back the one that is missing",
                 reason=Reason.WRONG_CLUSTER,

@@ -74,13 +74,13 @@ def remove_cluster(host: Host, name: str, *, keep_directory: bool | None = None)
     current = _remove_context(name, directory)
     for path in (store.spec_path(directory), *store.leavings(host, directory)):
         host.remove_file(path)
-    gone = not keep_directory and host.remove_folder(directory)
-    kept = () if gone else tuple(host.list_folder(directory))
+    removed = not keep_directory and host.remove_folder(directory)
+    remaining_names = () if removed else tuple(host.list_folder(directory))
     entry = store.entry_path(name)
     if entry.is_symlink():
         host.remove_file(entry)
     store.remove_lock(name)
-    return DestroyResult(name, directory, killed, kept, current)
+    return DestroyResult(name, directory, killed, remaining_names, current)
 
 
 def _was_there_before(host: Host, name: str) -> bool:
@@ -109,19 +109,21 @@ def _node_folders(host: Host, name: str, directory: Path) -> list[Path]:
 def _processes(host: Host, directory: Path) -> list[tuple[str, ProcessIdentity]]:
     """Brokers and ZooKeepers whose config file lies in the cluster's folder, by the name of their own folder."""
     below = f"{directory}/"
-    found = host.find_processes(lambda argv: is_node_command(argv) and argv[-1].startswith(below))
-    return [(Path(argv[-1]).parent.name, identity) for identity, argv in found]
+    processes = host.find_processes(lambda argv: is_node_command(argv) and argv[-1].startswith(below))
+    return [(Path(argv[-1]).parent.name, identity) for identity, argv in processes]
 
 
 def _kill(host: Host, directory: Path) -> tuple[str, ...]:
     """SIGKILL at once: there is no data to be saved."""
-    found = _processes(host, directory)
-    for _, identity in found:
+    processes = _processes(host, directory)
+    for _, identity in processes:
         host.signal(identity, signal.SIGKILL)
-    if not wait_until(lambda: not any(host.is_running(i) for _, i in found), Deadline(_GONE_WITHIN_S), every_s=0.02):
-        left = ", ".join(f"{node} (pid {i.pid})" for node, i in found if host.is_running(i))
-        raise TimedOut(f"{left} did not end after SIGKILL", hint="its disk may hang; try again")
-    return tuple(node for node, _ in found)
+    if not wait_until(
+        lambda: not any(host.is_running(i) for _, i in processes), Deadline(_GONE_WITHIN_S), every_s=0.02
+    ):
+        survivors = ", ".join(f"{node} (pid {i.pid})" for node, i in processes if host.is_running(i))
+        raise TimedOut(f"{survivors} did not end after SIGKILL", hint="its disk may hang; try again")
+    return tuple(node for node, _ in processes)
 
 
 def _remove_context(name: str, directory: Path) -> str | None:

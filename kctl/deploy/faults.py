@@ -54,20 +54,20 @@ def choose(host: Host, spec: ClusterSpec, selector: str) -> Chosen:
     """
     processes = observe(host, spec)
     node = _node(host, spec, selector, processes)
-    found = next(p for p in processes if p.node == node)
-    if found.identity is None:
+    process = next(p for p in processes if p.node == node)
+    if process.identity is None:
         raise Refused(
             f"{node.name} of cluster {spec.name} does not run",
             hint=f"start it with `kctl cluster start {spec.name}`",
             reason=Reason.NOT_READY,
         )
-    return Chosen(node, found.identity)
+    return Chosen(node, process.identity)
 
 
 def _node(host: Host, spec: ClusterSpec, selector: str, processes: list[NodeProcess]) -> Node:
-    named = named_node(spec, selector)
-    if named is not None:
-        return named
+    by_name = named_node(spec, selector)
+    if by_name is not None:
+        return by_name
     if selector == "controller":
         return spec.broker(_controller(host, spec, processes))
     if selector == "zookeeper-leader":
@@ -75,12 +75,12 @@ def _node(host: Host, spec: ClusterSpec, selector: str, processes: list[NodeProc
     topic, hyphen, partition = selector.removeprefix("leader:").rpartition("-")
     if selector.startswith("leader:") and hyphen and topic and partition.isascii() and partition.isdigit():
         return spec.broker(_leader(host, spec, topic, int(partition), processes))
-    known = ", ".join(node.name for node in spec.nodes)
+    names = ", ".join(node.name for node in spec.nodes)
     if selector.startswith(("broker-", "zookeeper-")) or selector.isdigit():
-        raise NotFound(f"cluster {spec.name} has no {selector}", hint=f"it has {known}")
+        raise NotFound(f"cluster {spec.name} has no {selector}", hint=f"it has {names}")
     raise UsageError(
         f"{selector!r} does not select a process",
-        hint=f"use a broker id, one of {known}, controller, zookeeper-leader or leader:TOPIC-PARTITION",
+        hint=f"use a broker id, one of {names}, controller, zookeeper-leader or leader:TOPIC-PARTITION",
     )
 
 
@@ -94,27 +94,25 @@ def named_node(spec: ClusterSpec, selector: str) -> Node | None:
 
 def answering_brokers(host: Host, processes: list[NodeProcess]) -> list[int]:
     """Return the brokers that run and are not paused."""
-    found = []
+    broker_ids = []
     for process in processes:
         if isinstance(process.node, BrokerNode) and process.identity is not None:
             usage = host.usage(process.identity)
             if usage is not None and usage.state != "T":
-                found.append(process.node.id)
-    return found
+                broker_ids.append(process.node.id)
+    return broker_ids
 
 
 def _controller(host: Host, spec: ClusterSpec, processes: list[NodeProcess]) -> int:
     try:
         with health.registry(spec, timeout_s=_ASK_S) as registry:
-            found = registry.controller_id()
+            node_id = registry.controller_id()
     except KctlError:  # without ZooKeeper brokers still say who it was
         answers = health.ask_brokers(spec, answering_brokers(host, processes), timeout_s=_ASK_S)
-        found = next((a.controller_id for a in answers.values() if a.controller_id is not None), None)
-    if found is None:
-        raise Refused(
-            f"cluster {spec.name} has no controller now", hint="try again in a few seconds", reason=Reason.NOT_READY
-        )
-    return found
+        node_id = next((a.controller_id for a in answers.values() if a.controller_id is not None), None)
+    if node_id is None:
+        raise Refused(f"cluster {spec.name} has no controller now", hint="try again in a few seconds")
+    return node_id
 
 
 def _zookeeper_leader(spec: ClusterSpec) -> Node:
@@ -143,13 +141,11 @@ def _leader(host: Host, spec: ClusterSpec, topic: str, partition: int, processes
         state = client.metadata([topic]).topics.get(topic)
     if state is None:
         raise NotFound(f"topic {topic} does not exist in cluster {spec.name}")
-    for found in state.partitions:
-        if found.partition == partition:
-            if found.offline:
-                raise Refused(
-                    f"{found.tp} has no leader now", hint=f"see kctl topic describe {topic}", reason=Reason.NOT_READY
-                )
-            return found.leader
+    for partition_state in state.partitions:
+        if partition_state.partition == partition:
+            if partition_state.offline:
+                raise Refused(f"{partition_state.tp} has no leader now", hint=f"see kctl topic describe {topic}")
+            return partition_state.leader
     raise NotFound(f"topic {topic} has no partition {partition}", hint=f"it has {len(state.partitions)}")
 
 

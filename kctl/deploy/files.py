@@ -39,8 +39,8 @@ def node_files(spec: ClusterSpec, node: Node) -> list[ConfigFile]:
 
 def without_secrets(spec: ClusterSpec) -> ClusterSpec:
     """Return the description with passwords replaced, for display."""
-    shown = {key: HIDDEN if is_secret(key) else value for key, value in spec.settings.items()}
-    return replace(spec, settings=shown)
+    displayed = {key: HIDDEN if is_secret(key) else value for key, value in spec.settings.items()}
+    return replace(spec, settings=displayed)
 
 
 def write_missing(host: Host, spec: ClusterSpec) -> list[Path]:

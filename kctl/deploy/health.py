@@ -53,10 +53,10 @@ def ensemble_modes(spec: ClusterSpec, *, timeout_s: float = _PROBE_TIMEOUT_S) ->
 
 def ensemble_serves(modes: Mapping[int, str | None]) -> bool:
     """Return True if a majority serves and one leads, which is enough for brokers."""
-    found = [mode for mode in modes.values() if mode is not None]
+    active_modes = [mode for mode in modes.values() if mode is not None]
     if len(modes) == 1:
-        return found == ["standalone"]
-    return found.count("leader") == 1 and len(found) > len(modes) // 2
+        return active_modes == ["standalone"]
+    return active_modes.count("leader") == 1 and len(active_modes) > len(modes) // 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +72,13 @@ class Registry:
 
     def controller_id(self) -> int | None:
         """Return the id of the controller; None if there is none."""
-        found = self._json("/controller").get("brokerid")
-        return found if isinstance(found, int) else None
+        broker_id = self._json("/controller").get("brokerid")
+        return broker_id if isinstance(broker_id, int) else None
 
     def cluster_id(self) -> str | None:
         """Return the cluster id; None before the first start of a broker."""
-        found = self._json(CLUSTER_ID).get("id")
-        return found if isinstance(found, str) else None
+        value = self._json(CLUSTER_ID).get("id")
+        return value if isinstance(value, str) else None
 
     def topics(self) -> set[str]:
         """Return the topics that are not marked for deletion."""

@@ -1,7 +1,7 @@
-"""What runs a command or writes a file on a host: one small interface, so that layouts need not know where they run.
+"""The interface through which clusters run commands and write files on a host.
 
 `LocalHost` is this machine. Every method raises a KctlError that names the path or process, never a bare OSError;
-a file that is not there is `None` where that is an answer.
+a missing file is `None` where callers expect that.
 """
 
 from __future__ import annotations
@@ -30,61 +30,61 @@ class Host(Protocol):
         """Run a command to its end."""
 
     def read_file(self, path: Path, *, max_bytes: int = MAX_FILE_BYTES) -> bytes | None:
-        """The whole file; None when there is none. Raises OperationFailed when it is larger than max_bytes."""
+        """Return the whole file; None if it does not exist. Raises OperationFailed if it is larger than max_bytes."""
 
     def read_from(self, path: Path, offset: int, max_bytes: int) -> bytes:
-        """What stands after `offset`, at most max_bytes; a negative offset counts from the end. b"" when missing."""
+        """Return at most max_bytes from `offset`, which counts from the end if negative; b"" if there is no file."""
 
     def size(self, path: Path) -> int | None:
-        """Bytes of a file; None when there is none."""
+        """Return the size of a file in bytes; None if it does not exist."""
 
     def file_id(self, path: Path) -> int | None:
-        """What tells this file from another one of the same name (its inode); None when there is none."""
+        """Return the inode, which differs from that of a later file with the same name; None if there is no file."""
 
     def write_file(self, path: Path, data: bytes) -> None:
-        """Write atomically and durably, readable by the owner alone; the folder is made when it is missing."""
+        """Write atomically and durably, readable by the owner only. Creates the folder if it is missing."""
 
     def make_folder(self, path: Path) -> None:
-        """Make a folder and its parents, for the owner alone."""
+        """Create a folder and its parents, accessible to the owner only."""
 
     def make_link(self, path: Path, target: Path) -> None:
-        """Make a symbolic link at `path`."""
+        """Create a symbolic link at `path`."""
 
     def list_folder(self, path: Path) -> list[str]:
-        """Names in a folder, sorted; [] when there is none."""
+        """Return the names in a folder, sorted; [] if it does not exist."""
 
     def remove_file(self, path: Path) -> None:
-        """Remove a file or link; nothing happens when there is none."""
+        """Remove a file or link, if it exists."""
 
     def remove_tree(self, path: Path) -> None:
-        """Remove a folder with all in it, links not followed; nothing happens when there is none."""
+        """Remove a folder and its content, if it exists. Does not follow links."""
 
     def remove_folder(self, path: Path) -> bool:
-        """Remove an empty folder; False when something is in it."""
+        """Remove an empty folder. Return False if it is not empty."""
 
     def tree_bytes(self, path: Path) -> int:
-        """Disk space that a folder takes, as du counts it (blocks, not lengths)."""
+        """Return the disk space of a folder in bytes, as du counts it (blocks, not lengths)."""
 
     def spawn(self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], output: Path) -> ProcessIdentity:
         """Start a process that outlives this one."""
 
-    def find_processes(self, wanted: Callable[[list[str]], bool]) -> list[tuple[ProcessIdentity, list[str]]]:
-        """Living processes whose argv is `wanted`, with that argv, oldest first."""
+    def find_processes(self, matches: Callable[[list[str]], bool]) -> list[tuple[ProcessIdentity, list[str]]]:
+        """Living processes whose argv is `matches`, with that argv, oldest first."""
 
     def is_running(self, identity: ProcessIdentity) -> bool:
-        """Is it still that process, alive or paused."""
+        """Return True if exactly this process is alive or paused."""
 
     def signal(self, identity: ProcessIdentity, number: signal.Signals) -> bool:
-        """Signal exactly that process; False when it is gone."""
+        """Signal exactly this process. Return False if it has ended."""
 
     def usage(self, identity: ProcessIdentity) -> ProcessUsage | None:
-        """What it uses now; None when it is gone."""
+        """Return the current resource usage of the process; None if it has ended."""
 
     def port_is_free(self, port: int) -> bool:
-        """Could a server bind it now."""
+        """Return True if a server could bind the port now."""
 
     def port_owner(self, port: int) -> ports.PortOwner | None:
-        """Who listens on it."""
+        """Return the process that listens on the port; None if it is free."""
 
 
 @contextlib.contextmanager
@@ -96,7 +96,7 @@ def _naming(action: str, path: Path) -> Iterator[None]:
 
 
 def _regular(name: str, flags: int) -> int:
-    """Open a regular file. Refuse pipes and devices, which could block or be endless."""
+    """Open a regular file. Rejects pipes and devices, which could block or be endless."""
     fd = os.open(name, flags | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
@@ -145,7 +145,7 @@ class LocalHost:
 
     def write_file(self, path: Path, data: bytes) -> None:
         self.make_folder(path.parent)
-        # A name of its own: a rest of an interrupted write is never taken for the file.
+        # A separate name, so that the rest of an interrupted write is never read as the file.
         temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
         with _naming("write", path):
             try:
@@ -160,17 +160,17 @@ class LocalHost:
             _sync_folder(path.parent)
 
     def make_folder(self, path: Path) -> None:
-        with _naming("make the folder", path):
+        with _naming("create the folder", path):
             path.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def make_link(self, path: Path, target: Path) -> None:
-        with _naming("make the link", path):
+        with _naming("create the link", path):
             path.symlink_to(target)
 
     def list_folder(self, path: Path) -> list[str]:
         with _naming("list", path):
             try:
-                return sorted(os.listdir(path))  # noqa: PTH208 - names are wanted
+                return sorted(os.listdir(path))  # noqa: PTH208 - names suffice
             except (FileNotFoundError, NotADirectoryError):
                 return []
 
@@ -181,7 +181,7 @@ class LocalHost:
     def remove_tree(self, path: Path) -> None:
         with _naming("remove", path):
             if path.is_symlink():
-                raise OperationFailed(f"{path} is a link, which kctl did not make: it is left as it is")
+                raise OperationFailed(f"{path} is a link that kctl did not create; it was not removed")
             if path.is_dir():
                 shutil.rmtree(path)
 
@@ -206,8 +206,8 @@ class LocalHost:
         with _naming("write", output):
             return process.spawn(argv, cwd=cwd, env=env, output=output)
 
-    def find_processes(self, wanted: Callable[[list[str]], bool]) -> list[tuple[ProcessIdentity, list[str]]]:
-        return process.find_processes(wanted)
+    def find_processes(self, matches: Callable[[list[str]], bool]) -> list[tuple[ProcessIdentity, list[str]]]:
+        return process.find_processes(matches)
 
     def is_running(self, identity: ProcessIdentity) -> bool:
         return process.is_running(identity)
@@ -230,7 +230,7 @@ def _private(path: str, flags: int) -> int:
 
 
 def _sync_folder(path: Path) -> None:
-    """Make a rename in it durable; file systems that cannot are left alone."""
+    """Make a rename in the folder durable, if the file system can."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         with contextlib.suppress(OSError):

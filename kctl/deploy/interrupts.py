@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-_KEPT = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_DEFERRED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextmanager
@@ -20,13 +20,13 @@ def deferred_interrupts() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    seen: list[tuple[int, FrameType | None]] = []
+    received_signals: list[tuple[int, FrameType | None]] = []
 
     def keep(number: int, frame: FrameType | None) -> None:
-        seen.append((number, frame))
+        received_signals.append((number, frame))
 
-    before = {number: signal.getsignal(number) for number in _KEPT}
-    # A signal that nobody handles in Python (default, ignored) stays as it is.
+    before = {number: signal.getsignal(number) for number in _DEFERRED}
+    # A signal without a Python handler (default, ignored) keeps its behavior.
     replaced = {number: handler for number, handler in before.items() if callable(handler)}
     for number in replaced:
         signal.signal(number, keep)
@@ -35,5 +35,5 @@ def deferred_interrupts() -> Iterator[None]:
     finally:
         for number, handler in replaced.items():
             signal.signal(number, handler)
-        for received, frame in seen:  # also when the block failed: who polls would try again for ever
+        for received, frame in received_signals:  # also if the block failed: a caller that polls would retry forever
             replaced[signal.Signals(received)](received, frame)

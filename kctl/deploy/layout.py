@@ -1,4 +1,4 @@
-"""Layouts: from a name and options to the full description of a cluster. Pure.
+"""Layouts: turn a name and options into the full description of a cluster. Pure.
 
     single              one ZooKeeper, one broker
     pseudo-distributed  one ZooKeeper, N brokers (3), each with its own id, port and log dirs
@@ -10,7 +10,7 @@ Files below the cluster's folder:
 
     cluster.json                    this description
     broker-1/server.properties      zookeeper-1/zoo.cfg
-    broker-1/log4j.properties       broker-1/process.json    who runs it, or that it was stopped on purpose
+    broker-1/log4j.properties       broker-1/process.json    its process, or that it was stopped on purpose
     broker-1/logs/server.log        broker-1/logs/console.log
     broker-1/data-1, data-2 …       zookeeper-1/data
 """
@@ -43,7 +43,7 @@ _CHROOT_NODE = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}")
 
 @dataclass(frozen=True, slots=True)
 class ZooKeeperNode:
-    """One ZooKeeper server; quorum and election ports are 0 when it stands alone."""
+    """A ZooKeeper server. Quorum and election ports are 0 for a single server."""
 
     id: int
     port: int
@@ -61,7 +61,7 @@ class ZooKeeperNode:
 
 @dataclass(frozen=True, slots=True)
 class BrokerNode:
-    """One broker."""
+    """A broker."""
 
     id: int
     port: int
@@ -81,8 +81,8 @@ Node = ZooKeeperNode | BrokerNode
 
 @dataclass(frozen=True, slots=True)
 class ClusterSpec:
-    """Everything that a cluster's files follow from. settings: the user's broker settings, passwords included.
-    own_directory: whether kctl made the folder, so that `destroy` removes it."""
+    """The description that a cluster's files are rendered from. settings: the user's broker settings, with passwords.
+    own_directory: True if kctl created the folder, so that `destroy` removes it."""
 
     name: str
     layout: str
@@ -108,7 +108,7 @@ class ClusterSpec:
 
     @property
     def zookeeper_connect(self) -> str:
-        """Servers with the chroot, as zookeeper.connect has it."""
+        """Return the servers with the chroot, as in zookeeper.connect."""
         return self.zookeeper_servers + self.chroot
 
     @property
@@ -129,31 +129,31 @@ class ClusterSpec:
         return self.folder(node) / "log4j.properties"
 
     def log_path(self, node: Node) -> Path:
-        """What log4j writes and rolls."""
+        """Return the path of the log that log4j writes and rolls."""
         return self.folder(node) / "logs" / ("zookeeper.log" if isinstance(node, ZooKeeperNode) else "server.log")
 
     def console_path(self, node: Node) -> Path:
-        """What Java itself writes: a heap it cannot have, a crash."""
+        """Return the path of Java's own output, e.g. about a heap that does not fit or a crash."""
         return self.folder(node) / "logs" / "console.log"
 
     def data_paths(self, node: Node) -> tuple[Path, ...]:
-        """ZooKeeper's dataDir, or the broker's log.dirs."""
+        """Return ZooKeeper's dataDir, or the broker's log.dirs."""
         if isinstance(node, ZooKeeperNode):
             return (self.folder(node) / "data",)
         return tuple(self.folder(node) / f"data-{n}" for n in range(1, self.log_dirs + 1))
 
     def broker(self, broker_id: int) -> BrokerNode:
-        """Raises NotFound with the ids there are."""
+        """Return the broker with this id. Raises NotFound with the existing ids."""
         for node in self.brokers:
             if node.id == broker_id:
                 return node
-        known = ", ".join(str(b.id) for b in self.brokers)
-        raise NotFound(f"cluster {self.name} has no broker {broker_id}", hint=f"its brokers: {known}")
+        ids = ", ".join(str(b.id) for b in self.brokers)
+        raise NotFound(f"cluster {self.name} has no broker {broker_id}", hint=f"its brokers: {ids}")
 
 
 @dataclass(frozen=True, slots=True)
 class LayoutRequest:
-    """What the user asked for. None: the layout's default."""
+    """The user's options for a new cluster. None: the layout's default."""
 
     name: str
     layout: str
@@ -166,7 +166,7 @@ class LayoutRequest:
 
 
 def check_request(request: LayoutRequest) -> None:
-    """Raises UsageError for the first thing in it that cannot be."""
+    """Raise UsageError for the first invalid option."""
     check_name(request.name)
     broker_count(request.layout, request.brokers)
     check_chroot(request.chroot)
@@ -177,7 +177,7 @@ def check_request(request: LayoutRequest) -> None:
 
 
 def check_name(name: str) -> str:
-    """`name` when a cluster may have it. Raises UsageError."""
+    """Return `name` if it is a valid cluster name. Raises UsageError."""
     if not _NAME.fullmatch(name):
         raise UsageError(
             f"{name!r} cannot name a cluster",
@@ -187,21 +187,21 @@ def check_name(name: str) -> str:
 
 
 def check_chroot(chroot: str) -> str:
-    """`chroot` when it is a ZooKeeper path below the root that Kafka may have, or empty. Raises UsageError."""
+    """Return `chroot` if Kafka can use it, i.e. it is empty or a path below ZooKeeper's root. Raises UsageError."""
     if chroot in {"", "/"}:
         return ""
     nodes = chroot.split("/")
     wrong = nodes[0] or not all(_CHROOT_NODE.fullmatch(n) for n in nodes[1:]) or nodes[1] == "zookeeper"
     if wrong:
         raise UsageError(
-            f"--chroot {chroot!r} is not a path that Kafka can have in ZooKeeper",
-            hint="write for example /kafka or /prod/kafka; /zookeeper belongs to ZooKeeper itself",
+            f"--chroot {chroot!r} is not a valid chroot for Kafka in ZooKeeper",
+            hint="set for example /kafka or /prod/kafka; /zookeeper is reserved for ZooKeeper",
         )
     return chroot
 
 
 def check_directory(directory: Path) -> Path:
-    """`directory` when Kafka can have log dirs in it: log.dirs is a list with commas. Raises UsageError."""
+    """Return `directory` if Kafka can have log dirs in it. log.dirs is separated by commas. Raises UsageError."""
     text = str(directory)
     if "," in text or any(ord(c) < 32 or ord(c) == 127 for c in text):
         raise UsageError(f"Kafka cannot use a folder with a comma or a control character in its name: {text!r}")
@@ -209,19 +209,19 @@ def check_directory(directory: Path) -> Path:
 
 
 def heap_bytes(heap: str) -> int:
-    """«512m», «2g» in bytes, as java -Xmx takes it. Raises UsageError, also for less than a broker runs with."""
+    """Return a java -Xmx size such as 512m or 2g in bytes. Raises UsageError, also if it is too small for a broker."""
     match = _HEAP.fullmatch(heap)
     size = int(match.group(1)) * _HEAP_FACTOR[match.group(2).lower()] if match else 0
     if size < _MINIMUM_HEAP:
         raise UsageError(
             f"--heap {heap!r} is not a heap size for a broker",
-            hint="write for example 512m or 2g; at least 128m",
+            hint="set for example 512m or 2g; at least 128m",
         )
     return size
 
 
 def broker_count(layout: str, brokers: int | None) -> int:
-    """How many brokers `layout` gets. Raises UsageError."""
+    """Return the number of brokers of `layout`. Raises UsageError."""
     if layout not in LAYOUTS:
         raise UsageError(f"there is no layout {layout!r}", hint=f"choose one of {', '.join(LAYOUTS)}")
     fixed = {"single": 1, "three-node": 3}.get(layout)
@@ -237,20 +237,20 @@ def broker_count(layout: str, brokers: int | None) -> int:
 
 
 def racks(rack: str | None, brokers: int) -> tuple[str | None, ...]:
-    """A rack for each broker: «auto» gives each its own (r1, r2, …), a list is dealt out in turn. Raises UsageError."""
+    """Return a rack for each broker: r1, r2, … for "auto"; a list is assigned in turn. Raises UsageError."""
     if rack is None:
         return (None,) * brokers
     names: Sequence[str] = [f"r{n}" for n in range(1, brokers + 1)] if rack == "auto" else rack.split(",")
     for name in names:
         if not _RACK.fullmatch(name):
-            raise UsageError(f"--rack: {name!r} is not a rack's name", hint="write for example r1,r2,r3 or auto")
+            raise UsageError(f"--rack: {name!r} is not a valid rack name", hint="set for example r1,r2,r3 or auto")
     if len(names) > brokers:
         raise UsageError(f"--rack has {len(names)} racks for {brokers} broker{'s' if brokers > 1 else ''}")
     return tuple(names[n % len(names)] for n in range(brokers))
 
 
 def port_count(layout: str, brokers: int | None) -> int:
-    """How many consecutive ports the layout needs."""
+    """Return the number of consecutive ports that the layout needs."""
     count = broker_count(layout, brokers)
     return count + (9 if layout == "three-node" else 1)
 
@@ -264,7 +264,7 @@ def build_spec(
     kafka_libs: Path,
     created_at: str,
 ) -> ClusterSpec:
-    """The cluster that a checked request describes."""
+    """Return the cluster that a valid request describes."""
     count = broker_count(request.layout, request.brokers)
     brokers = tuple(
         BrokerNode(id=n, port=base_port + n - 1, rack=rack)
@@ -293,7 +293,7 @@ def _zookeepers(layout: str, base: int) -> tuple[ZooKeeperNode, ...]:
 
 
 def spec_to_json(spec: ClusterSpec) -> dict[str, object]:
-    """What cluster.json holds; `spec_from_json` reads it back."""
+    """Return the content of cluster.json, which `store.parse_spec` reads back."""
     return {
         "format": 1,
         **dataclasses.asdict(spec),

@@ -51,8 +51,8 @@ def node_names(spec: ClusterSpec, chosen: Collection[str] | None) -> frozenset[s
     for text in chosen:
         node = faults.named_node(spec, text)
         if node is None:
-            known = ", ".join(n.name for n in spec.nodes)
-            raise NotFound(f"cluster {spec.name} has no node {text}", hint=f"its nodes: {known}")
+            names_text = ", ".join(n.name for n in spec.nodes)
+            raise NotFound(f"cluster {spec.name} has no node {text}", hint=f"its nodes: {names_text}")
         names.add(node.name)
     return frozenset(names)
 
@@ -60,12 +60,12 @@ def node_names(spec: ClusterSpec, chosen: Collection[str] | None) -> frozenset[s
 def running_nodes(spec: ClusterSpec, chosen: Collection[str] | None = None, host: Host | None = None) -> list[str]:
     """Return the names of the selected nodes that run."""
     only = node_names(spec, chosen)
-    found = observe(host or LocalHost(), spec)
-    return [n.node.name for n in found if n.running and (only is None or n.node.name in only)]
+    processes = observe(host or LocalHost(), spec)
+    return [n.node.name for n in processes if n.running and (only is None or n.node.name in only)]
 
 
 def own_cluster_id(name: str, host: Host | None = None) -> str | None:
-    """`cluster_id_on_disk`, by name."""
+    """Return the cluster id on disk, by the cluster's name."""
     host = host or LocalHost()
     return cluster_id_on_disk(host, store.load(host, name))
 
@@ -139,13 +139,13 @@ def restart_cluster(
 def inflict_fault(
     name: str, chosen: faults.Chosen, fault: faults.Fault, *, host: Host | None = None
 ) -> faults.FaultResult:
-    """`faults.inflict`, by the cluster's name."""
+    """Inflict a fault, by the cluster's name."""
     host = host or LocalHost()
     with store.lock_cluster(name):
         return faults.inflict(host, store.load(host, name), chosen, fault)
 
 
 def status_of(name: str, host: Host | None = None) -> ClusterStatus:
-    """`cluster_status`, by name; takes no lock."""
+    """Return the status of a cluster by name, without its lock."""
     host = host or LocalHost()
     return cluster_status(host, store.load(host, name))

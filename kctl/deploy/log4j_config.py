@@ -1,7 +1,7 @@
 """log4j.properties of a broker or ZooKeeper (reload4j: Kafka 3.x, ZooKeeper 3.8). Pure.
 
-The process rolls its own log: a redirected stdout would grow for ever. Times are UTC (`-Duser.timezone=UTC`), in
-Kafka's own pattern, so that tools that read Kafka's logs read these.
+The process rolls its own log, because a redirected stdout would grow forever. Times are UTC (`-Duser.timezone=UTC`), in
+Kafka's pattern, so that tools for Kafka's logs can read them.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from kctl.deploy.layout import BrokerNode, ClusterSpec, Node
 
 
 def render_log4j(spec: ClusterSpec, node: Node) -> str:
-    """The text of log4j.properties."""
+    """Return the text of log4j.properties."""
     sections = [
         (
-            "One file, rolled at 10 MB, five old ones kept",
+            "One file, rolled at 10 MB; five old files are retained",
             [
                 ("log4j.rootLogger", "INFO, file"),
                 ("log4j.appender.file", "org.apache.log4j.RollingFileAppender"),
@@ -29,6 +29,6 @@ def render_log4j(spec: ClusterSpec, node: Node) -> str:
     quiet = [("log4j.logger.org.apache.zookeeper.server.NIOServerCnxn", "WARN")]
     if isinstance(node, BrokerNode):
         quiet = [("log4j.logger.org.apache.zookeeper", "WARN"), ("log4j.logger.state.change.logger", "WARN")]
-    sections.append(("Loud and rarely of use", quiet))
+    sections.append(("Verbose and rarely useful", quiet))
     header = f"Log of {node.name} of cluster {spec.name}, times in UTC.\nWritten once by kctl; may be edited."
     return property_sections(header, sections)

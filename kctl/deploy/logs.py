@@ -79,14 +79,14 @@ def _entry(node: str, lines: Sequence[str], left_out: int) -> LogEntry:
 
 
 def compile_pattern(pattern: str | None) -> Callable[[LogEntry], bool]:
-    """A filter for entries: the regular expression occurs in them. Raises UsageError."""
+    """Return a filter for entries that contain a match of the regular expression. Raises UsageError."""
     if pattern is None:
         return lambda _: True
     try:
-        found = re.compile(pattern)
+        compiled = re.compile(pattern)
     except re.error as exc:
         raise UsageError(f"--grep {pattern!r} is not a regular expression: {exc}") from None
-    return lambda entry: found.search(entry.text) is not None
+    return lambda entry: compiled.search(entry.text) is not None
 
 
 class LogReader:
@@ -106,7 +106,7 @@ class LogReader:
             return b""
 
     def files(self, path: Path) -> list[Path]:
-        """The log and its rolled predecessors (server.log.2, server.log.1, server.log), oldest first."""
+        """Return the log and its rolled predecessors (server.log.2, server.log.1, server.log), oldest first."""
         rolled = []
         for name in self.host.list_folder(path.parent):
             match = _ROLLED.fullmatch(name.removeprefix(path.name)) if name.startswith(path.name) else None
@@ -172,7 +172,7 @@ class _LineSplitter:
 
 
 class Follower:
-    """What is added to the logs from now on; `poll` again and again. Rolls lose nothing, and repeat nothing.
+    """A reader of new log entries, polled repeatedly. Rolls neither lose nor repeat entries.
 
     begins: by node, the file that is the log now (None: there is none), and its size.
     """
@@ -196,32 +196,34 @@ class _Followed:
 
     def poll(self) -> list[LogEntry]:
         lines: list[str] = []
-        left = _POLL_BYTES
-        while left > 0:
+        budget = _POLL_BYTES
+        while budget > 0:
             file = self._current()
             if file is None:
                 break
-            block = self._reading.read(file, self.offset, min(_BLOCK_BYTES, left))
+            block = self._reading.read(file, self.offset, min(_BLOCK_BYTES, budget))
             self.offset += len(block)
-            left -= len(block)
+            budget -= len(block)
             lines += self._splitter.feed(block)
             if not block and not self._next(file):
                 break
         return [self._timed(entry) for entry in parse_entries(self.node, lines)]
 
     def _current(self) -> Path | None:
-        """The file that is read now, whatever its name is; from its start if it was cut."""
+        """Return the current file, whatever its name is; from its start if it was truncated."""
         files, host = self._reading.files(self._path), self._reading.host
-        found = next((file for file in files if self.file_id is not None and host.file_id(file) == self.file_id), None)
-        if found is None:  # it is gone, or was never there
-            found, self.offset = self._path, 0
-            self.file_id = host.file_id(found)
-        elif (host.size(found) or 0) < self.offset:
+        current_file = next(
+            (file for file in files if self.file_id is not None and host.file_id(file) == self.file_id), None
+        )
+        if current_file is None:  # it is gone, or was never there
+            current_file, self.offset = self._path, 0
+            self.file_id = host.file_id(current_file)
+        elif (host.size(current_file) or 0) < self.offset:
             self.offset = 0
-        return found if self.file_id is not None else None
+        return current_file if self.file_id is not None else None
 
     def _next(self, file: Path) -> bool:
-        """Go on in the file that was begun when this one was rolled."""
+        """Continue in the file that was started when this one was rolled."""
         if file == self._path:
             return False
         files = self._reading.files(self._path)
@@ -232,7 +234,7 @@ class _Followed:
         return self.file_id is not None
 
     def _timed(self, entry: LogEntry) -> LogEntry:
-        """The rest of an entry that was seen half written gets its time, so that it follows it."""
+        """Give the rest of a partly written entry the time of its first part, so that it is sorted behind that part."""
         if entry.time is None:
             return replace(entry, time=self._last)
         self._last = entry.time

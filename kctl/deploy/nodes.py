@@ -1,8 +1,8 @@
-"""A cluster's processes: the command of each, the record of what was intended, and finding the ones that run.
+"""A cluster's processes: their commands, the record of the intended state, and discovery of running processes.
 
-What runs is found in /proc by its command line, which ends with our config file: so a process whose start nobody
-could write down any more (kctl killed at that moment) is found and adopted. The record beside it, process.json, says
-what was wanted: it tells a broker that was stopped from one that died.
+Running processes are found in /proc by their command line, which ends with kctl's config file. So kctl also adopts a
+process whose start it could not record (killed at that moment). process.json holds the intended state, which
+distinguishes a stopped broker from a crashed one.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ BROKER_MAIN = "kafka.Kafka"
 ZOOKEEPER_MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 _MAX_RECORD_BYTES = 64 << 10
 
-Wanted = Literal["running", "stopped"]
+Intent = Literal["running", "stopped"]
 NodeKind = Literal["zookeeper", "broker"]
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessRecord:
-    """process.json. identity is None between the intent to start a process and its start."""
+    """The content of process.json. identity: None between the intent to start a process and its start."""
 
-    wanted: Wanted
+    wanted: Intent
     at: str
     identity: ProcessIdentity | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class NodeProcess:
-    """One node and the process that runs it; wanted is None when it was never started."""
+    """A node and its process. wanted: the intended state; None if the node was never started."""
 
     node: Node
     identity: ProcessIdentity | None
-    wanted: Wanted | None
+    wanted: Intent | None
 
     @property
     def running(self) -> bool:
@@ -55,7 +55,7 @@ def kind_of(node: Node) -> NodeKind:
 
 
 def java_command(spec: ClusterSpec, node: Node, java: Path, *, archive_flags: Sequence[str] = ()) -> list[str]:
-    """The argv of a node. archive_flags: what Java shall do about class archives.
+    """Return the argv of a node. archive_flags: Java's options for class archives.
 
     The last two words are the main class and the config file: `observe` looks for them.
     """
@@ -79,10 +79,10 @@ def java_command(spec: ClusterSpec, node: Node, java: Path, *, archive_flags: Se
 
 
 def _jvm_flags() -> list[str]:
-    """For many small JVMs on few cores: start-up takes a third less CPU, at the price of peak throughput.
+    """Return flags for many small JVMs on few cores: startup takes a third less CPU, at the cost of peak throughput.
 
-    The collector with one thread, and the quick compiler only (C1). Measured for three ZooKeepers and three brokers:
-    14 CPU seconds until ready instead of 21.
+    A single-threaded collector, and only the fast compiler (C1). Measured for three ZooKeepers and three brokers:
+    ready after 14 CPU seconds instead of 21.
     """
     return ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:+ExitOnOutOfMemoryError"]
 
@@ -92,34 +92,34 @@ def record_path(spec: ClusterSpec, node: Node) -> Path:
 
 
 def write_record(
-    host: Host, spec: ClusterSpec, node: Node, wanted: Wanted, identity: ProcessIdentity | None = None
+    host: Host, spec: ClusterSpec, node: Node, wanted: Intent, identity: ProcessIdentity | None = None
 ) -> None:
-    """Write down what is wanted, before it is done; and who it is, after."""
+    """Record the intended state before an operation, and the process after it."""
     at = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
     record = asdict(ProcessRecord(wanted, at, identity))
     host.write_file(record_path(spec, node), json.dumps(record, indent=2).encode())
 
 
 def note_stopped(host: Host, spec: ClusterSpec, node: Node) -> None:
-    """`write_record` of a stop, which must go on where nothing can be written: on a full or lost disk."""
+    """Record a stop. Ignores errors, because a stop must proceed even on a full or failed disk."""
     with contextlib.suppress(KctlError):
         write_record(host, spec, node, "stopped")
 
 
 def read_record(host: Host, spec: ClusterSpec, node: Node) -> ProcessRecord | None:
-    """What was wanted; None when nothing was written, or nothing that can be read (then /proc alone decides)."""
+    """Return the recorded state; None if it is missing or unreadable (then only /proc counts)."""
     data = host.read_file(record_path(spec, node), max_bytes=_MAX_RECORD_BYTES)
     try:
         document = json.loads(data or b"")
         identity = document["identity"]
-        wanted: Wanted = "running" if document["wanted"] == "running" else "stopped"
-        return ProcessRecord(wanted, str(document["at"]), ProcessIdentity(**identity) if identity else None)
+        intent: Intent = "running" if document["wanted"] == "running" else "stopped"
+        return ProcessRecord(intent, str(document["at"]), ProcessIdentity(**identity) if identity else None)
     except (ValueError, KeyError, TypeError):
         return None
 
 
 def observe(host: Host, spec: ClusterSpec) -> list[NodeProcess]:
-    """Each node with its process, in the order of the description: ZooKeepers, then brokers."""
+    """Return each node with its process: ZooKeepers, then brokers."""
     running = {config: identity for identity, config in reversed(_running(host, spec))}
     states = []
     for node in spec.nodes:
@@ -130,15 +130,15 @@ def observe(host: Host, spec: ClusterSpec) -> list[NodeProcess]:
 
 
 def _running(host: Host, spec: ClusterSpec) -> list[tuple[ProcessIdentity, str]]:
-    """Processes of this cluster with their config file, oldest first."""
+    """Return the processes of this cluster with their config files, oldest first."""
     configs = {str(spec.config_path(node)) for node in spec.nodes}
 
-    def ours(argv: list[str]) -> bool:
+    def is_member(argv: list[str]) -> bool:
         return is_node_command(argv) and argv[-1] in configs
 
-    return [(identity, argv[-1]) for identity, argv in host.find_processes(ours)]
+    return [(identity, argv[-1]) for identity, argv in host.find_processes(is_member)]
 
 
 def is_node_command(argv: Sequence[str]) -> bool:
-    """Is this the command of a broker or ZooKeeper that kctl started: java … MainClass config-file."""
+    """Return True for a command with which kctl starts a broker or ZooKeeper: java … MainClass config-file."""
     return len(argv) > 3 and argv[-2] in {BROKER_MAIN, ZOOKEEPER_MAIN} and Path(argv[0]).name == "java"

@@ -1,4 +1,4 @@
-"""TCP ports: who listens on one, which are free, and blocks of them for a cluster."""
+"""TCP ports: their owners, free ports, and port blocks for clusters."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from kctl.deploy.process import command_line
 from kctl.errors import Busy, UsageError
 
 LOOPBACK = "127.0.0.1"
-# Blocks that kctl picks by itself lie below the ports that Linux gives to outgoing connections (32768 and up by
-# default), which could otherwise take a stopped broker's port.
+# Blocks that kctl picks are below Linux's ports for outgoing connections (32768 and up by default). Otherwise, such a
+# connection could occupy a stopped broker's port.
 _LOWEST, _HIGHEST = 20_000, 32_000
 _BLOCK = 20
 _LISTEN = "0A"  # TCP_LISTEN in /proc/net/tcp
@@ -22,7 +22,7 @@ _LISTEN = "0A"  # TCP_LISTEN in /proc/net/tcp
 
 @dataclass(frozen=True, slots=True)
 class PortOwner:
-    """Who listens on a port; pid and command are None when they belong to another user."""
+    """The process that listens on a port. pid and command are None if it belongs to another user."""
 
     port: int
     pid: int | None = None
@@ -35,7 +35,7 @@ class PortOwner:
 
 
 def is_free(port: int, address: str = LOOPBACK) -> bool:
-    """Could a server bind it now. SO_REUSEADDR as Java sets it: closed connections in TIME_WAIT do not count."""
+    """Return True if a server could bind the port now. Like Java, ignores closed connections in TIME_WAIT."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -47,7 +47,7 @@ def is_free(port: int, address: str = LOOPBACK) -> bool:
 
 
 def find_owner(port: int) -> PortOwner | None:
-    """Who listens on `port` at any address; None when nobody does."""
+    """Return the process that listens on `port` at any address; None if there is none."""
     inodes = _listening_inodes(port)
     if not inodes:
         return None
@@ -59,7 +59,7 @@ def find_owner(port: int) -> PortOwner | None:
 
 
 def listening_inodes(table: str, port: int) -> set[str]:
-    """The socket inodes that listen on `port` in the text of /proc/net/tcp or tcp6 (proc(5))."""
+    """Return the inodes of the sockets that listen on `port`, from the text of /proc/net/tcp or tcp6 (proc(5))."""
     inodes = set()
     for line in table.splitlines()[1:]:
         fields = line.split()
@@ -69,13 +69,13 @@ def listening_inodes(table: str, port: int) -> set[str]:
 
 
 def _listening_inodes(port: int) -> set[str]:
-    found: set[str] = set()
+    inodes: set[str] = set()
     for name in ("tcp", "tcp6"):
         try:
-            found |= listening_inodes(Path("/proc/net", name).read_text(encoding="ascii"), port)
+            inodes |= listening_inodes(Path("/proc/net", name).read_text(encoding="ascii"), port)
         except OSError:
             continue
-    return found
+    return inodes
 
 
 def _holder(links: set[str]) -> int | None:
@@ -86,13 +86,13 @@ def _holder(links: set[str]) -> int | None:
             for fd in os.scandir(f"/proc/{entry.name}/fd"):
                 if os.readlink(fd.path) in links:  # noqa: PTH115 - a link to no path
                     return int(entry.name)
-        except OSError:  # gone, or another user's
+        except OSError:  # ended, or another user's
             continue
     return None
 
 
 def _short(argv: list[str]) -> str:
-    """Enough of a command to know it by: the program, and for Java the main class with its arguments."""
+    """Return a recognizable part of a command: the program, and for Java the main class with its arguments."""
     if not argv:
         return ""
     program = Path(argv[0]).name
@@ -110,22 +110,22 @@ def _short(argv: list[str]) -> str:
     return text if len(text) <= 120 else text[:119] + "…"
 
 
-def check_free(wanted: Collection[tuple[int, str]]) -> None:
-    """Raises Busy with the owner's name for the first port of (port, what it is for) that is taken."""
-    for port, purpose in wanted:
+def check_free(ports: Collection[tuple[int, str]]) -> None:
+    """Raise Busy, with the owner, for the first port that is in use. ports: pairs of port and purpose."""
+    for port, purpose in ports:
         if not is_free(port):
             owner = find_owner(port)
             raise Busy(
-                f"port {port} of {purpose} is taken by {owner or 'an outgoing connection'}",
-                hint="stop that process, or create the cluster with another --base-port",
+                f"port {port} of {purpose} is in use by {owner or 'an outgoing connection'}",
+                hint="stop that process, or set another --base-port when you create the cluster",
                 details={"port": port, "pid": owner.pid if owner else None},
             )
 
 
 def choose_base_port(count: int, reserved: Collection[int]) -> int:
-    """The first of `count` consecutive ports that are free now and not in `reserved`.
+    """Return the first of `count` consecutive ports that are free now and not in `reserved`.
 
-    Starts at a random block, so that two users of one machine rarely meet. Raises Busy when there is none.
+    Starts at a random block, so that two users of one machine rarely collide. Raises Busy if there is none.
     """
     step = -(-count // _BLOCK) * _BLOCK
     bases = list(range(_LOWEST, _HIGHEST - step, _BLOCK))
@@ -134,11 +134,11 @@ def choose_base_port(count: int, reserved: Collection[int]) -> int:
         block = range(base, base + count)
         if not any(port in reserved for port in block) and all(is_free(port) for port in block):
             return base
-    raise Busy(f"no {count} consecutive free ports between {_LOWEST} and {_HIGHEST}", hint="give --base-port")
+    raise Busy(f"no {count} consecutive free ports between {_LOWEST} and {_HIGHEST}", hint="set --base-port")
 
 
 def check_base_port(base: int, count: int) -> int:
-    """`base` when `count` ports from it are ports at all. Raises UsageError."""
+    """Return `base` if it and the following `count` - 1 numbers are valid ports. Raises UsageError."""
     if not 1024 <= base <= 65_536 - count:
         raise UsageError(
             f"--base-port {base} does not leave room for {count} ports",

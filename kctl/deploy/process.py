@@ -1,8 +1,8 @@
-"""The one process runner: commands with a limit on time and output, and long-lived processes with an identity.
+"""The process runner: commands with limits on time and output, and long-lived processes with an identity.
 
-A process is known by pid, start time and boot id: a pid alone is given to a stranger after a while. Signals go
-through a pidfd (pidfd_open(2), Linux 5.3) where there is one, so that the process that was checked is the one
-that gets the signal. Long-lived processes get a session of their own (no Ctrl-C of the terminal reaches them).
+A process is identified by pid, start time and boot id, because pids are reused. Signals go through a pidfd
+(pidfd_open(2), Linux 5.3) if available, so that only the process that was checked gets the signal. Long-lived
+processes get their own session, so that Ctrl-C in the terminal does not reach them.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from kctl.errors import NotFound, NotSupported, OperationFailed, TimedOut
 
 MAX_OUTPUT_BYTES = 4 << 20
 _CHUNK_BYTES = 64 << 10
-_KEPT_LINES = 200
+_TAIL_LINES = 200
 _GRACE_S = 5.0
 _PROC = Path("/proc")
-# Children of this very process: polled, so that a dead one is reaped and not taken for running.
+# Children of this process. They are polled, so that a dead child is reaped and does not count as running.
 _children: dict[int, subprocess.Popen[bytes]] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """A command that ended. Output beyond the limit was read and dropped: then `truncated`."""
+    """A finished command. truncated: True if output beyond the limit was dropped."""
 
     argv: tuple[str, ...]
     returncode: int
@@ -47,7 +47,7 @@ class Completed:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a command ended that was followed line by line: its exit code and its last lines."""
+    """The exit code and last lines of a command whose output was followed."""
 
     code: int
     tail: list[str]
@@ -55,7 +55,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class ProcessIdentity:
-    """A process, now and for ever: start_ticks are clock ticks after the boot that `boot_id` names (proc(5))."""
+    """A process, identified forever. start_ticks: clock ticks since the boot with `boot_id` (proc(5))."""
 
     pid: int
     start_ticks: int
@@ -64,7 +64,7 @@ class ProcessIdentity:
 
 @dataclass(frozen=True, slots=True)
 class ProcessUsage:
-    """What a running process uses. state: the letter of proc(5), R S D T Z …"""
+    """The resource usage of a running process. state: the letter of proc(5), R S D T Z …"""
 
     state: str
     rss_bytes: int
@@ -85,12 +85,12 @@ def run(
     max_output_bytes: int = MAX_OUTPUT_BYTES,
     grace_s: float = 0,
 ) -> Completed:
-    """Run a command to its end; env None: this process's own. A returncode other than 0 is a value, not an error.
+    """Run a command to its end. A nonzero exit code is returned, not raised. env: None inherits the environment.
 
-    It has ended when its output is closed as well: what it started and left behind may still hold that. grace_s: how
-    long it may take to end once it is asked to, before it is killed.
+    The command has ended when its output is closed as well, which child processes may hold open. grace_s: time to end
+    after SIGTERM, before SIGKILL.
 
-    Raises NotFound when it cannot be run, TimedOut (its whole process group is killed) after `timeout_s`.
+    Raises NotFound if it cannot be run, TimedOut after `timeout_s` (the whole process group is killed).
     """
     process = _popen(
         argv, cwd=cwd, env=env, stdin=subprocess.DEVNULL if input is None else subprocess.PIPE,
@@ -113,18 +113,18 @@ def run_logged(
     cwd: Path,
     env: Mapping[str, str] | None = None,
 ) -> Ended:
-    """Run a command that tells on its output what it does: each line of stdout and stderr goes to `on_line`.
+    """Run a command that reports progress: each line of stdout and stderr goes to `on_line`.
 
-    On Ctrl-C too it is asked to end before it is killed. Raises what `run` raises.
+    Also on Ctrl-C, it gets SIGTERM before SIGKILL. Raises as `run` does.
     """
     process = _popen(argv, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     deadline = time.monotonic() + timeout_s
     try:
         tail = _follow(process, deadline, on_line)
         return Ended(process.wait(timeout=max(0.0, deadline - time.monotonic())), tail)
-    except (TimeoutError, subprocess.TimeoutExpired):  # it may close its output, and go on
+    except (TimeoutError, subprocess.TimeoutExpired):  # it may close its output and keep running
         raise TimedOut(
-            f"{Path(argv[0]).name} did not end in time", hint="run it again, or give a longer --timeout"
+            f"{Path(argv[0]).name} did not end in time", hint="run it again, or set a longer --timeout"
         ) from None
     finally:
         _end_group(process, grace_s=_GRACE_S)
@@ -132,13 +132,13 @@ def run_logged(
 
 def _follow(process: subprocess.Popen[bytes], deadline: float, on_line: Callable[[str], None]) -> list[str]:
     assert process.stdout is not None
-    tail: deque[str] = deque(maxlen=_KEPT_LINES)
+    tail: deque[str] = deque(maxlen=_TAIL_LINES)
     pending = b""
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)
         while True:
-            selector.select(_left(deadline))
-            _left(deadline)
+            selector.select(_remaining_s(deadline))
+            _remaining_s(deadline)
             chunk = os.read(process.stdout.fileno(), _CHUNK_BYTES)
             *lines, pending = (pending + chunk).split(b"\n") if chunk else (pending, b"")
             for line in lines:
@@ -166,7 +166,7 @@ def _popen(
         )  # fmt: skip
     except FileNotFoundError as exc:
         missing = exc.filename or argv[0]
-        raise NotFound(f"cannot run {argv[0]}: {missing} is not there") from exc
+        raise NotFound(f"cannot run {argv[0]}: {missing} does not exist") from exc
     except OSError as exc:
         raise OperationFailed(f"cannot run {argv[0]}: {exc.strerror}") from exc
 
@@ -186,22 +186,22 @@ def _communicate(
             os.set_blocking(process.stdin.fileno(), False)
             selector.register(process.stdin, selectors.EVENT_WRITE, "stdin")
         while selector.get_map():
-            for key, _ in selector.select(_left(deadline)):
+            for key, _ in selector.select(_remaining_s(deadline)):
                 if key.data == "stdin":
                     pending = _feed(key.fd, pending)
                     done = not pending
                 else:
                     chunk = os.read(key.fd, _CHUNK_BYTES)
-                    kept = outputs[key.data]
-                    truncated |= len(kept) + len(chunk) > limit
-                    kept += chunk[: limit - len(kept)]
+                    output = outputs[key.data]
+                    truncated |= len(output) + len(chunk) > limit
+                    output += chunk[: limit - len(output)]
                     done = not chunk
                 if done:
                     selector.unregister(key.fileobj)
                     key.fileobj.close()  # type: ignore[union-attr]  # registered above as files
-            _left(deadline)
+            _remaining_s(deadline)
     try:
-        process.wait(_left(deadline))
+        process.wait(_remaining_s(deadline))
     except subprocess.TimeoutExpired:
         raise TimeoutError from None
     return bytes(outputs["stdout"]), bytes(outputs["stderr"]), truncated
@@ -214,7 +214,7 @@ def _too_long(argv: Sequence[str], timeout_s: float, process: subprocess.Popen[b
 
 
 def _feed(fd: int, pending: memoryview) -> memoryview:
-    """Write what fits; an empty rest when all is written or the reader went away."""
+    """Write what fits and return the rest; the rest is empty if the reader has closed the pipe."""
     try:
         return pending[os.write(fd, pending[:_CHUNK_BYTES]) :]
     except BlockingIOError:
@@ -223,25 +223,25 @@ def _feed(fd: int, pending: memoryview) -> memoryview:
         return memoryview(b"")
 
 
-def _left(deadline: float) -> float:
-    left = deadline - time.monotonic()
-    if left <= 0:
+def _remaining_s(deadline: float) -> float:
+    remaining_s = deadline - time.monotonic()
+    if remaining_s <= 0:
         raise TimeoutError
-    return left
+    return remaining_s
 
 
 def _end_group(process: subprocess.Popen[bytes], *, grace_s: float = 0) -> None:
-    """Close the pipes; end what is left of the command and its children, if it has not ended by itself.
+    """Close the pipes, and end the rest of the command's process group.
 
-    grace_s: how long it may take after SIGTERM. The group's id stays ours until its leader is reaped, so it is not
-    reaped before the group was killed: the leader may be gone and its children not.
+    grace_s: time to end after SIGTERM. The group id stays valid until the leader is reaped, so the leader is reaped
+    only after the group was killed: children may outlive the leader.
     """
     try:
         if grace_s and process.returncode is None and _signal_group(process, signal.SIGTERM):
-            end = time.monotonic() + grace_s  # its output stays open: what it says now would else kill it
+            end = time.monotonic() + grace_s  # its output stays open: a write to a closed pipe would kill it
             while not _has_ended(process) and time.monotonic() < end:
                 time.sleep(0.02)
-    finally:  # also when Ctrl-C ends the grace
+    finally:  # also if Ctrl-C ends the grace period
         for pipe in (process.stdin, process.stdout, process.stderr):
             if pipe is not None and not pipe.closed:
                 with contextlib.suppress(OSError):
@@ -252,14 +252,14 @@ def _end_group(process: subprocess.Popen[bytes], *, grace_s: float = 0) -> None:
 
 
 def _signal_group(process: subprocess.Popen[bytes], number: signal.Signals) -> bool:
-    with contextlib.suppress(ProcessLookupError, PermissionError):  # macOS says EPERM of a group of zombies
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # macOS returns EPERM for a group of zombies
         os.killpg(process.pid, number)
         return True
     return False
 
 
 def _has_ended(process: subprocess.Popen[bytes]) -> bool:
-    """Whether a command has ended, which is left to be reaped."""
+    """Return True if a command has ended. Does not reap it."""
     if process.returncode is not None:
         return True
     return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
@@ -271,7 +271,7 @@ def _has_ended(process: subprocess.Popen[bytes]) -> bool:
 def spawn(argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], output: Path) -> ProcessIdentity:
     """Start a process that outlives this one: own session, stdin /dev/null, stdout and stderr to `output` (emptied).
 
-    Raises NotFound or OperationFailed when it cannot be run.
+    Raises NotFound or OperationFailed if it cannot be run.
     """
     fd = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:
@@ -279,23 +279,23 @@ def spawn(argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], output: Pat
     finally:
         os.close(fd)
     _children[process.pid] = process
-    found = identify(process.pid)
-    if found is None:  # ended at once; the caller finds it dead and looks at `output`
+    identity = identify(process.pid)
+    if identity is None:  # ended at once; the caller sees that it is dead and reads `output`
         return ProcessIdentity(process.pid, 0, boot_id())
-    return found
+    return identity
 
 
 @lru_cache(maxsize=1)
 def boot_id() -> str:
-    """This boot of the kernel. Raises NotSupported where there is no Linux /proc."""
+    """Return the id of the kernel's current boot. Raises NotSupported without Linux's /proc."""
     try:
         return (_PROC / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError as exc:
-        raise NotSupported("clusters on this machine need Linux: /proc is not there") from exc
+        raise NotSupported("clusters on this machine require Linux: /proc does not exist") from exc
 
 
 def _stat(pid: int) -> list[str] | None:
-    """The fields of /proc/PID/stat after the command's name, which may hold anything; state is the first."""
+    """Return the fields of /proc/PID/stat after the command name, beginning with the state."""
     try:
         text = (_PROC / str(pid) / "stat").read_text(encoding="ascii", errors="replace")
     except OSError:
@@ -304,7 +304,7 @@ def _stat(pid: int) -> list[str] | None:
 
 
 def identify(pid: int) -> ProcessIdentity | None:
-    """The process that has this pid now; None when there is none (a zombie is none)."""
+    """Return the current process with this pid; None if there is none. Zombies do not count."""
     child = _children.get(pid)
     if child is not None and child.poll() is not None:
         del _children[pid]
@@ -315,17 +315,17 @@ def identify(pid: int) -> ProcessIdentity | None:
 
 
 def _ended(stat: list[str]) -> bool:
-    """A zombie with no other thread. While another one still exits, the process holds its ports and files."""
+    """Return True for a zombie without other threads. While a thread still exits, the process holds ports and files."""
     return stat[0] in "ZX" and int(stat[17]) <= 1
 
 
 def is_running(identity: ProcessIdentity) -> bool:
-    """Is it still that process, and alive (paused counts)."""
+    """Return True if exactly this process is alive or paused."""
     return identify(identity.pid) == identity
 
 
 def send_signal(identity: ProcessIdentity, number: signal.Signals) -> bool:
-    """Signal exactly that process; False when it is gone. Raises OperationFailed when it may not be signalled."""
+    """Signal exactly this process. Return False if it has ended. Raises OperationFailed without permission."""
     try:
         with _pidfd(identity.pid) as fd:
             if not is_running(identity):
@@ -357,7 +357,7 @@ def _pidfd(pid: int) -> Iterator[int | None]:
 
 
 def usage(identity: ProcessIdentity) -> ProcessUsage | None:
-    """What the process uses at this moment; None when it is gone."""
+    """Return the current resource usage of the process; None if it has ended."""
     stat = _stat(identity.pid)
     if stat is None or int(stat[19]) != identity.start_ticks or _ended(stat):
         return None
@@ -372,7 +372,7 @@ def usage(identity: ProcessIdentity) -> ProcessUsage | None:
 
 
 def command_line(pid: int) -> list[str] | None:
-    """The argv of a process; None when it is gone or hidden, [] for a kernel thread."""
+    """Return the argv of a process; None if it has ended or is hidden, [] for a kernel thread."""
     try:
         data = (_PROC / str(pid) / "cmdline").read_bytes()
     except OSError:
@@ -380,14 +380,14 @@ def command_line(pid: int) -> list[str] | None:
     return [part.decode("utf-8", "surrogateescape") for part in data.split(b"\0")[:-1]]
 
 
-def find_processes(wanted: Callable[[list[str]], bool]) -> list[tuple[ProcessIdentity, list[str]]]:
-    """Living processes whose argv is `wanted`, with that argv, oldest first."""
-    found = []
+def find_processes(matches: Callable[[list[str]], bool]) -> list[tuple[ProcessIdentity, list[str]]]:
+    """Living processes whose argv is `matches`, with that argv, oldest first."""
+    processes = []
     for entry in os.scandir(_PROC):
         if not entry.name.isdigit():
             continue
         pid = int(entry.name)
         argv = command_line(pid)
-        if argv and wanted(argv) and (identity := identify(pid)) is not None:
-            found.append((identity, argv))
-    return sorted(found, key=lambda item: item[0].start_ticks)
+        if argv and matches(argv) and (identity := identify(pid)) is not None:
+            processes.append((identity, argv))
+    return sorted(processes, key=lambda item: item[0].start_ticks)

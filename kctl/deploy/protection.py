@@ -56,20 +56,20 @@ def protectors(target: Target) -> tuple[Protector, ...]:
     from kctl.contexts.choose import list_contexts
 
     protected = {name: entry for name, entry in list_contexts().items() if entry.protected}
-    found = [Protector(target.name, f"context {target.name} is protected")] if target.protected else []
+    matches = [Protector(target.name, f"context {target.name} is protected")] if target.protected else []
     for name, entry in protected.items():
         reason = None if target.protected and name == target.name else _known_match(target, entry)
         if reason:
-            found.append(Protector(name, f"context {name} protects this cluster ({reason})"))
-    if found or not protected:
-        return tuple(found)
+            matches.append(Protector(name, f"context {name} protects this cluster ({reason})"))
+    if matches or not protected:
+        return tuple(matches)
     for name, entry in protected.items():
         if entry.cluster_id is None or target.cluster_id is None:
             match = _unknown_match(target, name, entry)
             if match is not None:
-                found.append(match)
-    certain = [each for each in found if each.certain]
-    return tuple(certain or found)
+                matches.append(match)
+    certain = [each for each in matches if each.certain]
+    return tuple(certain or matches)
 
 
 def _known_match(target: Target, entry: Context) -> str | None:
@@ -150,8 +150,8 @@ def _resolved(servers: Iterable[str]) -> Mapping[str, frozenset[str]]:
     addresses = {server: parse_address(server) for server in _alike(servers)}
     hosts = {address.host for address in addresses.values()}
     answers = run_all({host: partial(_addresses_of, host) for host in hosts}, Deadline(_RESOLVE_S))
-    known = {host: ips for host, ips in answers.items() if not isinstance(ips, KctlError)}
-    return {server: known.get(address.host, frozenset()) for server, address in addresses.items()}
+    by_host = {host: ips for host, ips in answers.items() if not isinstance(ips, KctlError)}
+    return {server: by_host.get(address.host, frozenset()) for server, address in addresses.items()}
 
 
 def _addresses_of(host: str) -> frozenset[str]:
@@ -171,18 +171,18 @@ def _hosts(resolved: Mapping[str, frozenset[str]]) -> set[str]:
 
 
 def _only_here(target: Target, resolved: Mapping[str, frozenset[str]]) -> bool:
-    """Whether all brokers advertise loopback addresses, so that other machines cannot reach the cluster."""
+    """Return True if all brokers advertise loopback addresses, so that other machines cannot reach the cluster."""
     ips = [resolved.get(server, frozenset()) for server in _alike(target.advertised)]
     return bool(ips) and all(each and all(ip.startswith(_LOOPBACK) for ip in each) for each in ips)
 
 
 def _may_be_here(resolved: Mapping[str, frozenset[str]]) -> bool:
-    """Whether one of the servers is this machine."""
+    """Return True if one of the servers is this machine."""
     return any(ip.startswith(_LOOPBACK) or _is_own(ip) for ip in _hosts(resolved))
 
 
 def _is_own(ip: str) -> bool:
-    """Whether `ip` is an address of this machine: only such an address can be bound."""
+    """Return True if `ip` is an address of this machine. Only such an address can be bound."""
     family = socket.AF_INET6 if ":" in ip else socket.AF_INET
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
@@ -199,9 +199,9 @@ _looks: dict[tuple[str, Context], tuple[float, Look]] = {}
 
 def _look_at(name: str, entry: Context) -> Look:
     """Read the cluster id from a protected context's servers and store it. The steps of a playbook share one read."""
-    known = _looks.get((name, entry))
-    if known is not None and time.monotonic() - known[0] < _REMEMBERED_S:
-        return known[1]
+    cached = _looks.get((name, entry))
+    if cached is not None and time.monotonic() - cached[0] < _REMEMBERED_S:
+        return cached[1]
     own_id = _id_on_disk(name, entry)
     look = look_at(name) if own_id is None else Look(own_id)
     if look.cluster_id is not None:

@@ -65,7 +65,7 @@ class _Spawned:
 class _Start:
     """One start in progress.
 
-    expected: the nodes that must be ready at its end. begun: those whose start was tried; spawned: with a process.
+    expected: nodes that must be ready at the end. attempted: nodes that kctl tried to start. spawned: their processes.
     """
 
     host: Host
@@ -75,7 +75,7 @@ class _Start:
     progress: Progress
     expected: Sequence[Node]
     archive_flags: Mapping[NodeKind, Sequence[str]]
-    begun: list[Node] = field(default_factory=list)
+    attempted: list[Node] = field(default_factory=list)
     spawned: list[_Spawned] = field(default_factory=list)
 
     @property
@@ -103,9 +103,9 @@ def start(
     began = time.monotonic()
     check_runtime(spec)
     before = observe(host, spec)
-    wanted = [n for n in before if only is None or n.node.name in only]
-    down = [n.node for n in wanted if not n.running]
-    expected = [n.node for n in before if n.running or n in wanted]
+    targets = [n for n in before if only is None or n.node.name in only]
+    down = [n.node for n in targets if not n.running]
+    expected = [n.node for n in before if n.running or n in targets]
     run = _Start(
         host,
         spec,
@@ -119,7 +119,7 @@ def start(
     _check_ports(host, spec, down)
     for node in down:
         check_data(host, spec, node)
-    resumed = _resume(host, wanted)
+    resumed = _resume(host, targets)
     with _undone_on_failure(run):
         _start_zookeepers(run, [n for n in down if isinstance(n, ZooKeeperNode)])
         _start_brokers(run, [n for n in down if isinstance(n, BrokerNode)])
@@ -128,17 +128,17 @@ def start(
         bootstrap_servers=spec.bootstrap_servers,
         zookeeper=spec.zookeeper_connect,
         started=tuple(node.name for node in down),
-        already_running=tuple(n.node.name for n in wanted if n.running and n.node.name not in resumed),
+        already_running=tuple(n.node.name for n in targets if n.running and n.node.name not in resumed),
         resumed=resumed,
         duration_ms=round((time.monotonic() - began) * 1000),
     )
 
 
 def _archive_flags(
-    spec: ClusterSpec, java: Java, given: Mapping[NodeKind, Sequence[str]] | None
+    spec: ClusterSpec, java: Java, overrides: Mapping[NodeKind, Sequence[str]] | None
 ) -> Mapping[NodeKind, Sequence[str]]:
-    if given is not None:
-        return given
+    if overrides is not None:
+        return overrides
     archives = kafka_archives(java, spec.kafka_libs, spec.kafka_version)
     return {kind: archive.options_to_use() for kind, archive in archives.items()}
 
@@ -178,11 +178,11 @@ def _becomes_free(host: Host, port: int) -> bool:
 def _resume(host: Host, before: list[NodeProcess]) -> tuple[str, ...]:
     """Let paused processes go on; their names."""
     resumed = []
-    for found in before:
-        if found.identity is not None:
-            usage = host.usage(found.identity)
-            if usage is not None and usage.state == "T" and host.signal(found.identity, signal.SIGCONT):
-                resumed.append(found.node.name)
+    for process in before:
+        if process.identity is not None:
+            usage = host.usage(process.identity)
+            if usage is not None and usage.state == "T" and host.signal(process.identity, signal.SIGCONT):
+                resumed.append(process.node.name)
     return tuple(resumed)
 
 
@@ -202,25 +202,25 @@ def _undo(run: _Start) -> None:
 
     Looked up anew: Ctrl-C may have come after a process began and before it was noted.
     """
-    started = [p for p in observe(run.host, run.spec) if p.node in run.begun]
+    started = [p for p in observe(run.host, run.spec) if p.node in run.attempted]
     identities = [p.identity for p in started if p.identity is not None]
     for identity in identities:
         run.host.signal(identity, signal.SIGTERM)
     for process in started:
         note_stopped(run.host, run.spec, process.node)
 
-    def gone() -> bool:
+    def all_ended() -> bool:
         return not any(run.host.is_running(identity) for identity in identities)
 
-    if not wait_until(gone, Deadline(_UNDO_S)):
+    if not wait_until(all_ended, Deadline(_UNDO_S)):
         for identity in identities:
             run.host.signal(identity, signal.SIGKILL)
-        wait_until(gone, Deadline(_UNDO_S))
+        wait_until(all_ended, Deadline(_UNDO_S))
 
 
 def _spawn(run: _Start, node: Node) -> None:
     host, spec = run.host, run.spec
-    run.begun.append(node)
+    run.attempted.append(node)
     write_record(host, spec, node, "running")
     offset = host.size(spec.log_path(node)) or 0
     environment = {key: os.environ[key] for key in _KEPT_ENVIRONMENT if key in os.environ}
@@ -236,7 +236,7 @@ def _spawn(run: _Start, node: Node) -> None:
 
 
 def _check_alive(run: _Start) -> None:
-    """Raises OperationFailed with the end of the log when one that was started has died."""
+    """Raise OperationFailed with the end of the log if a started process has died."""
     for spawned in run.spawned:
         if not run.host.is_running(spawned.identity):
             excerpt = log_excerpt(run.host, run.spec, spawned.node, since=spawned.log_offset)
@@ -248,7 +248,7 @@ def _check_alive(run: _Start) -> None:
 
 
 def _too_slow(run: _Start, lacking: list[str]) -> TimedOut:
-    """The error for a wait that came to its limit."""
+    """Return the error for a wait that timed out."""
     return TimedOut(
         f"cluster {run.spec.name} was not ready within {run.deadline.seconds:g} s: {'; '.join(lacking)}",
         hint=f"raise --timeout, or find the cause with `kctl cluster logs {run.spec.name}`",
@@ -288,19 +288,19 @@ def _start_brokers(run: _Start, nodes: list[BrokerNode]) -> None:
     _await_in_sync(run)
 
 
-def _await_expired_sessions(run: _Start, registry: health.Registry, wanted: set[int]) -> None:
-    stale = wanted
+def _await_expired_sessions(run: _Start, registry: health.Registry, restarted_ids: set[int]) -> None:
+    stale = restarted_ids
 
-    def gone() -> bool:
+    def expired() -> bool:
         nonlocal stale
         with contextlib.suppress(ConnectionFailed):
-            stale = wanted & registry.broker_ids()
+            stale = restarted_ids & registry.broker_ids()
         if stale:
             listed = ", ".join(map(str, sorted(stale)))
             run.progress.update(f"waiting until the old session of broker {listed} has expired")
         return not stale
 
-    if wanted and not wait_until(gone, run.deadline):
+    if restarted_ids and not wait_until(expired, run.deadline):
         raise _too_slow(run, [f"broker {b} is still registered in ZooKeeper" for b in sorted(stale)])
 
 
@@ -342,16 +342,16 @@ def _topics(registry: health.Registry) -> set[str]:
 
 
 def _await_topics(run: _Start, topics: set[str]) -> None:
-    """A broker that comes back hears of the topics a moment after the other brokers; until then it knows none."""
+    """Wait until restarted brokers know the topics. They learn of them a moment later than the other brokers."""
 
-    def known() -> bool:
+    def topics_known() -> bool:
         _check_alive(run)
         run.progress.update("waiting until every broker knows the topics")
         answers = health.ask_brokers(run.spec, run.broker_ids, topics=True)
         return all(answer.topics >= topics for answer in answers.values())
 
     if topics:
-        wait_until(known, run.deadline.at_most(_IN_SYNC_S))
+        wait_until(topics_known, run.deadline.at_most(_IN_SYNC_S))
 
 
 def _await_in_sync(run: _Start) -> None:

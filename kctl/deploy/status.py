@@ -86,7 +86,7 @@ class ClusterSummary:
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _Snapshot:
     """All facts, before they are evaluated."""
 
     processes: Sequence[NodeProcess]
@@ -109,17 +109,17 @@ class _Seen:
 
 def cluster_status(host: Host, spec: ClusterSpec) -> ClusterStatus:
     """Read the state once. A server that does not respond is a result, not an error."""
-    seen = _look(host, spec)
-    rows = tuple(_process_status(spec, process, seen) for process in seen.processes)
-    partitions = seen.partitions
-    problems = _problems(rows, seen)
+    snapshot = _look(host, spec)
+    rows = tuple(_process_status(spec, process, snapshot) for process in snapshot.processes)
+    partitions = snapshot.partitions
+    problems = _problems(rows, snapshot)
     return ClusterStatus(
         name=spec.name,
         layout=spec.layout,
         healthy=not problems,
         problems=tuple(problems),
-        cluster_id=seen.metadata.cluster_id if seen.metadata else None,
-        controller_id=seen.controller_id,
+        cluster_id=snapshot.metadata.cluster_id if snapshot.metadata else None,
+        controller_id=snapshot.controller_id,
         partition_count=None if partitions is None else len(partitions),
         under_replicated_partitions=None if partitions is None else sum(p.under_replicated for p in partitions),
         offline_partitions=None if partitions is None else sum(p.offline for p in partitions),
@@ -131,13 +131,13 @@ def cluster_status(host: Host, spec: ClusterSpec) -> ClusterStatus:
     )
 
 
-def _look(host: Host, spec: ClusterSpec) -> _Seen:
+def _look(host: Host, spec: ClusterSpec) -> _Snapshot:
     processes = observe(host, spec)
     usages = {p.node.name: host.usage(p.identity) if p.identity else None for p in processes}
     live = [z.id for z in spec.zookeepers if _is_live(usages[z.name])]
     modes = {z.id: health.zookeeper_mode(z.port) if z.id in live else None for z in spec.zookeepers}
     answers = health.ask_brokers(spec, answering_brokers(host, list(processes)), timeout_s=_ASK_S)
-    return _Seen(
+    return _Snapshot(
         processes=processes,
         usages=usages,
         modes=modes,
@@ -163,19 +163,19 @@ def _metadata(spec: ClusterSpec, brokers: Sequence[int]) -> ClusterState | None:
         return None
 
 
-def _process_status(spec: ClusterSpec, process: NodeProcess, seen: _Seen) -> ProcessStatus:
-    node, usage = process.node, seen.usages[process.node.name]
+def _process_status(spec: ClusterSpec, process: NodeProcess, snapshot: _Snapshot) -> ProcessStatus:
+    node, usage = process.node, snapshot.usages[process.node.name]
     broker = isinstance(node, BrokerNode)
     # Metadata may still list the partitions of a broker that does not run.
-    told = broker and usage and seen.metadata
-    led = [p for p in seen.partitions or () if p.leader == node.id] if told else None
-    state = _state(process, usage, seen)
+    metadata_known = broker and usage and snapshot.metadata
+    led = [p for p in snapshot.partitions or () if p.leader == node.id] if metadata_known else None
+    state = _state(process, usage, snapshot)
     return ProcessStatus(
         node=node.name,
         kind="broker" if broker else "zookeeper",
         node_id=node.id,
         state=state,
-        role=_role(node, state, seen),
+        role=_role(node, state, snapshot),
         pid=process.identity.pid if process.identity and usage else None,
         port=node.port,
         rack=node.rack if isinstance(node, BrokerNode) else None,
@@ -184,53 +184,54 @@ def _process_status(spec: ClusterSpec, process: NodeProcess, seen: _Seen) -> Pro
         uptime_ms=usage.uptime_ms if usage else None,
         rss_bytes=usage.rss_bytes if usage else None,
         cpu_ms=usage.cpu_ms if usage else None,
-        disk_bytes=seen.disk[node.name],
+        disk_bytes=snapshot.disk[node.name],
         log=spec.log_path(node),
     )
 
 
-def _state(process: NodeProcess, usage: ProcessUsage | None, seen: _Seen) -> State:
+def _state(process: NodeProcess, usage: ProcessUsage | None, snapshot: _Snapshot) -> State:
     if usage is None:
         return "dead" if process.wanted == "running" else "stopped"
     if usage.state == "T":
         return "paused"
-    if _serves(process.node, seen):
+    if _serves(process.node, snapshot):
         return "running"
     return "starting" if usage.uptime_ms < _STARTING_MS else "unresponsive"
 
 
-def _serves(node: Node, seen: _Seen) -> bool:
+def _serves(node: Node, snapshot: _Snapshot) -> bool:
     if not isinstance(node, BrokerNode):
-        return seen.modes[node.id] is not None
-    answer = seen.answers.get(node.id)
-    registered = seen.metadata is not None and node.id in seen.metadata.brokers
+        return snapshot.modes[node.id] is not None
+    answer = snapshot.answers.get(node.id)
+    registered = snapshot.metadata is not None and node.id in snapshot.metadata.brokers
     return answer is not None and answer.problem is None and registered
 
 
-def _role(node: Node, state: State, seen: _Seen) -> str | None:
+def _role(node: Node, state: State, snapshot: _Snapshot) -> str | None:
     if not isinstance(node, BrokerNode):
-        return seen.modes[node.id]
+        return snapshot.modes[node.id]
     if state in {"stopped", "dead"}:
         return None
-    return "controller" if node.id == seen.controller_id else "broker"
+    return "controller" if node.id == snapshot.controller_id else "broker"
 
 
-def _problems(rows: Sequence[ProcessStatus], seen: _Seen) -> list[str]:
-    found = [f"{row.node} is {row.state}" for row in rows if row.state != "running"]
-    if len(seen.modes) > 1 and any(seen.modes.values()) and "leader" not in seen.modes.values():
-        found.append("the ZooKeepers have no leader")
-    if seen.metadata is not None and (
-        seen.controller_id is None or not any(r.node_id == seen.controller_id and r.role == "controller" for r in rows)
+def _problems(rows: Sequence[ProcessStatus], snapshot: _Snapshot) -> list[str]:
+    problems = [f"{row.node} is {row.state}" for row in rows if row.state != "running"]
+    if len(snapshot.modes) > 1 and any(snapshot.modes.values()) and "leader" not in snapshot.modes.values():
+        problems.append("the ZooKeepers have no leader")
+    if snapshot.metadata is not None and (
+        snapshot.controller_id is None
+        or not any(r.node_id == snapshot.controller_id and r.role == "controller" for r in rows)
     ):
-        found.append("there is no controller")
-    partitions = seen.partitions or []
+        problems.append("there is no controller")
+    partitions = snapshot.partitions or []
     for count, what in (
         (sum(p.offline for p in partitions), "without a leader"),
         (sum(p.under_replicated for p in partitions), "under-replicated"),
     ):
         if count:
-            found.append(f"{count} partition{'s are' if count > 1 else ' is'} {what}")
-    return found
+            problems.append(f"{count} partition{'s are' if count > 1 else ' is'} {what}")
+    return problems
 
 
 def list_summaries(host: Host) -> list[ClusterSummary]:

@@ -71,8 +71,8 @@ def stop(
     before = [n for n in observe(host, spec) if only is None or n.node.name in only]
     running = [n for n in before if n.running]
     brokers = [n for n in running if isinstance(n.node, BrokerNode)]
-    for found in before:
-        note_stopped(host, spec, found.node)
+    for process in before:
+        note_stopped(host, spec, process.node)
     run.zookeeper_serves = not brokers or health.ensemble_serves(health.ensemble_modes(spec, timeout_s=0.5))
     controller = _controller(spec) if run.zookeeper_serves and len(brokers) > 1 else None
     _end(run, [n for n in brokers if n.node.id != controller])
@@ -101,43 +101,45 @@ def _end(run: _Stop, nodes: Sequence[NodeProcess]) -> None:
     """Ask these to end, all at once, and wait for them."""
     if not nodes:
         return
-    left = list(nodes)
+    remaining = list(nodes)
     reminded = Deadline(0)
 
     def ended() -> bool:
         nonlocal reminded
-        left[:] = [n for n in left if n.identity is not None and run.host.is_running(n.identity)]
-        if left and reminded.expired:
+        remaining[:] = [n for n in remaining if n.identity is not None and run.host.is_running(n.identity)]
+        if remaining and reminded.expired:
             # Again after a while: the first may have come before the JVM listened. A second does no harm.
-            _signal(run, left, signal.SIGTERM)
-            _signal(run, left, signal.SIGCONT)  # a paused one gets it only then
+            _signal(run, remaining, signal.SIGTERM)
+            _signal(run, remaining, signal.SIGCONT)  # a paused one gets it only then
             reminded = Deadline(_REMIND_S)
-        run.progress.update(f"stopping {', '.join(n.node.name for n in left)}", len(nodes) - len(left), len(nodes))
-        return not left
+        run.progress.update(
+            f"stopping {', '.join(n.node.name for n in remaining)}", len(nodes) - len(remaining), len(nodes)
+        )
+        return not remaining
 
     if not wait_until(ended, run.deadline, every_s=0.05):
-        _force(run, left)
+        _force(run, remaining)
 
 
 def _signal(run: _Stop, nodes: Sequence[NodeProcess], number: signal.Signals) -> None:
-    for found in nodes:
-        assert found.identity is not None
-        run.host.signal(found.identity, number)
+    for process in nodes:
+        assert process.identity is not None
+        run.host.signal(process.identity, number)
 
 
-def _force(run: _Stop, left: list[NodeProcess]) -> None:
-    names = ", ".join(n.node.name for n in left)
+def _force(run: _Stop, survivors: list[NodeProcess]) -> None:
+    names = ", ".join(n.node.name for n in survivors)
     if not run.force:
         why = "" if run.zookeeper_serves else ": ZooKeeper does not respond, and a broker waits for it"
         retry = "raise --timeout" if run.zookeeper_serves else f"run `kctl cluster start {run.spec.name}` first"
         raise TimedOut(
             f"{names} of cluster {run.spec.name} did not stop within {run.deadline.seconds:g} s{why}",
             hint=f"{retry}, or kill the processes with `kctl cluster stop {run.spec.name} --force`",
-            details={"running": [n.node.name for n in left]},
+            details={"running": [n.node.name for n in survivors]},
         )
-    _signal(run, left, signal.SIGKILL)
-    run.killed.extend(n.node.name for n in left)
-    if not wait_until(lambda: not _alive(run, left), Deadline(_FORCED_S)):
+    _signal(run, survivors, signal.SIGKILL)
+    run.killed.extend(n.node.name for n in survivors)
+    if not wait_until(lambda: not _alive(run, survivors), Deadline(_FORCED_S)):
         raise TimedOut(f"{names} of cluster {run.spec.name} did not end after SIGKILL")
 
 

@@ -62,9 +62,9 @@ def load(host: Host, name: str) -> ClusterSpec:
     """Return the description of a cluster. Raises NotFound with the existing names, InvalidFile if unreadable."""
     entry = entry_path(name)
     if not os.path.lexists(entry):
-        known = [c.name for c in list_clusters(host)]
-        hint = f"clusters: {', '.join(known)}" if known else "there are no clusters; `kctl cluster create` creates one"
-        raise NotFound(f"cluster {name} does not exist", hint=did_you_mean(name, known) or hint)
+        names = [c.name for c in list_clusters(host)]
+        hint = f"clusters: {', '.join(names)}" if names else "there are no clusters; `kctl cluster create` creates one"
+        raise NotFound(f"cluster {name} does not exist", hint=did_you_mean(name, names) or hint)
     directory = Path(os.path.realpath(entry))
     data = host.read_file(spec_path(directory), max_bytes=_MAX_SPEC_BYTES)
     if data is None:
@@ -119,13 +119,13 @@ def save(host: Host, spec: ClusterSpec) -> None:
 
 
 def leavings(host: Host, directory: Path) -> list[Path]:
-    """What writes of cluster.json that were killed left in a cluster's folder."""
+    """Return the leftovers of interrupted writes of cluster.json in a cluster's folder."""
     return [directory / name for name in host.list_folder(directory) if re.fullmatch(_UNFINISHED_SPEC, name)]
 
 
 def list_clusters(host: Host) -> list[StoredCluster]:
     """Return all entries by name, including broken ones, so that they can be destroyed."""
-    found = []
+    clusters = []
     base = paths.clusters_dir()
     for name in host.list_folder(base):
         if name.startswith("."):
@@ -134,12 +134,12 @@ def list_clusters(host: Host) -> list[StoredCluster]:
         try:
             data = host.read_file(spec_path(directory), max_bytes=_MAX_SPEC_BYTES)
             if data is None:
-                found.append(StoredCluster(name, directory, None, "cluster.json is not there"))
+                clusters.append(StoredCluster(name, directory, None, "cluster.json is not there"))
             else:
-                found.append(StoredCluster(name, directory, parse_spec(data, spec_path(directory))))
+                clusters.append(StoredCluster(name, directory, parse_spec(data, spec_path(directory))))
         except KctlError as exc:
-            found.append(StoredCluster(name, directory, None, exc.message))
-    return found
+            clusters.append(StoredCluster(name, directory, None, exc.message))
+    return clusters
 
 
 def reserved_ports(host: Host) -> frozenset[int]:

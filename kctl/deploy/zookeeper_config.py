@@ -5,12 +5,12 @@ from __future__ import annotations
 from kctl.base.properties import property_sections
 from kctl.deploy.layout import LOOPBACK, ClusterSpec, ZooKeeperNode
 
-_TICKS = """Time is counted in ticks (ms): sessions expire to a tick, followers have initLimit ticks to join
-and syncLimit ticks to keep up"""
+_TICKS = """Time is measured in ticks (ms): sessions expire with the precision of a tick, followers have initLimit ticks
+to join and syncLimit ticks to keep up"""
 
 
 def render_zoo_cfg(spec: ClusterSpec, node: ZooKeeperNode) -> str:
-    """The text of zoo.cfg."""
+    """Return the text of zoo.cfg."""
     header = (
         f"ZooKeeper {node.id} of cluster {spec.name} ({spec.layout}).\n"
         "Written once by kctl; edit it and run: kctl cluster restart " + spec.name
@@ -22,7 +22,7 @@ def render_zoo_cfg(spec: ClusterSpec, node: ZooKeeperNode) -> str:
             [("clientPort", str(node.port)), ("clientPortAddress", LOOPBACK)],
         ),
         (
-            "Snapshots and transaction log (it grows by preAllocSize kB); a purge every 24 hours keeps three snapshots",
+            "Snapshots and transaction log (grows by preAllocSize kB); a purge every 24 hours retains three snapshots",
             [("dataDir", data), ("preAllocSize", "4096"), ("autopurge.snapRetainCount", "3"),
              ("autopurge.purgeInterval", "24")],
         ),
@@ -32,7 +32,7 @@ def render_zoo_cfg(spec: ClusterSpec, node: ZooKeeperNode) -> str:
         ),
         ("The ensemble: quorum and election ports", _servers(spec)),
         (
-            "Everybody comes from one address here, so no limit for it; no web server; the commands for health checks",
+            "All clients share one address, so connections are not limited; no web server; health check commands",
             [("maxClientCnxns", "0"), ("admin.enableServer", "false"),
              ("4lw.commands.whitelist", "srvr, ruok, mntr, conf")],
         ),
@@ -47,5 +47,5 @@ def _servers(spec: ClusterSpec) -> list[tuple[str, str]]:
 
 
 def render_myid(node: ZooKeeperNode) -> str:
-    """The text of dataDir/myid: which server.N this is."""
+    """Return the text of dataDir/myid: the N of this server's server.N line."""
     return f"{node.id}\n"

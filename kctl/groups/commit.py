@@ -77,12 +77,12 @@ def _batches(
     batch: dict[TopicPartition, OffsetToCommit] = {}
     size = 0
     for tp, entry in sorted(offsets.items()):
-        needed = _ENTRY_BYTES + len(group.encode()) + len(tp.topic) + len(entry.metadata.encode())
-        if batch and size + needed > _BATCH_BYTES:
+        entry_bytes = _ENTRY_BYTES + len(group.encode()) + len(tp.topic) + len(entry.metadata.encode())
+        if batch and size + entry_bytes > _BATCH_BYTES:
             yield batch
             batch, size = {}, 0
         batch[tp] = entry
-        size += needed
+        size += entry_bytes
     if batch:
         yield batch
 

@@ -147,13 +147,13 @@ def plan_delete_offsets(client: ClusterClient, group: str, choices: Sequence[Top
     commits = fetch_commits(client, [group], known={group: described.coordinator})[group]
     if isinstance(commits, KctlError):
         raise commits
-    chosen = matching(commits, choices)
-    without = {choice.topic for choice in choices} - {tp.topic for tp in chosen}
+    selected = matching(commits, choices)
+    without = {choice.topic for choice in choices} - {tp.topic for tp in selected}
     if without:  # raise if a topic does not exist; otherwise nothing is left to do
         known_topics(client, sorted(without))
     requested = {TopicPartition(choice.topic, number) for choice in choices for number in choice.partitions or ()}
-    rows = [DeletedOffset(group, *tp, ItemResult.WOULD_DELETE, commits[tp].offset) for tp in chosen]
-    rows += [DeletedOffset(group, *tp, ItemResult.ABSENT, None) for tp in requested.difference(chosen)]
+    rows = [DeletedOffset(group, *tp, ItemResult.WOULD_DELETE, commits[tp].offset) for tp in selected]
+    rows += [DeletedOffset(group, *tp, ItemResult.ABSENT, None) for tp in requested.difference(selected)]
     return sorted(rows, key=lambda row: (row.topic, row.partition))
 
 

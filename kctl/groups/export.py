@@ -41,9 +41,9 @@ def exported(client: ClusterClient, groups: Sequence[str], choices: Sequence[Top
             raise Refused(f"{group.group!r} is a share group, which has no committed offsets", reason=Reason.WRONG_TYPE)
     if not choices:
         refuse_hidden_topics(client, hint="use --topic to select topics that this user may describe")
-    known = {name: group.coordinator for name, group in described.items()}
+    coordinators = {name: group.coordinator for name, group in described.items()}
     rows: list[ExportedOffset] = []
-    for name, commits in sorted(fetch_commits(client, groups, known=known).items()):
+    for name, commits in sorted(fetch_commits(client, groups, known=coordinators).items()):
         if isinstance(commits, KctlError):
             raise commits
         for tp in matching(commits, choices):

@@ -96,9 +96,9 @@ def known_states(states: Collection[str] | None) -> frozenset[str] | None:
     """Return `states` in lower case. Raises UsageError for an unknown state."""
     if not states:
         return None
-    known = {state.lower() for state in STATES}
+    state_names = {state.lower() for state in STATES}
     selected = frozenset(state.lower().replace("-", "").replace("_", "") for state in states)
-    for state in sorted(selected - known):
+    for state in sorted(selected - state_names):
         raise UsageError(f"{state!r} is not a group state", hint=f"use {', '.join(STATES)}")
     return selected
 

@@ -107,9 +107,9 @@ def _members(group: Group) -> str:
     members = group.members
     if not members:
         return f"group {group.group!r} is {group.state}"
-    shown = ", ".join(f"{m.client_id} at {m.host}" for m in members[:_NAMED])
+    listed = ", ".join(f"{m.client_id} at {m.host}" for m in members[:_NAMED])
     more = f" and {len(members) - _NAMED} more" if len(members) > _NAMED else ""
-    return f"group {group.group!r} is {group.state}, with members: {shown}{more}"
+    return f"group {group.group!r} is {group.state}, with members: {listed}{more}"
 
 
 def is_active(group: Group) -> bool:
@@ -197,9 +197,9 @@ def _existing(client: ClusterClient, groups: Sequence[str], *, create: bool) -> 
 
 def _committed(client: ClusterClient, groups: Mapping[str, Group]) -> dict[str, dict[TopicPartition, Commit]]:
     """Return what each group has committed; nothing for a group that does not exist."""
-    known = {name: group.coordinator for name, group in groups.items()}
+    coordinators = {name: group.coordinator for name, group in groups.items()}
     committed: dict[str, dict[TopicPartition, Commit]] = _Empty()
-    for name, answer in fetch_commits(client, list(groups), known=known).items():
+    for name, answer in fetch_commits(client, list(groups), known=coordinators).items():
         if isinstance(answer, KctlError):
             raise answer
         committed[name] = answer

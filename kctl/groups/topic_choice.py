@@ -33,14 +33,14 @@ def parse_choices(texts: Iterable[str]) -> list[TopicChoice]:
     for text in texts:
         topic, colon, numbers = text.partition(":")
         check_name(topic)
-        chosen = _numbers(text, numbers) if colon else None
+        selected = _numbers(text, numbers) if colon else None
         before = partitions.get(topic, set())
-        partitions[topic] = None if chosen is None or before is None else before | chosen
+        partitions[topic] = None if selected is None or before is None else before | selected
     return [TopicChoice(topic, None if each is None else tuple(sorted(each))) for topic, each in partitions.items()]
 
 
 def _numbers(text: str, numbers: str) -> set[int]:
-    chosen: set[int] = set()
+    partitions: set[int] = set()
     for part in numbers.split(","):
         match = _RANGE.fullmatch(part.strip())
         first = int(match[1]) if match else 0
@@ -49,8 +49,8 @@ def _numbers(text: str, numbers: str) -> set[int]:
             raise UsageError(
                 f"--topic {text!r}: {part!r} is not a partition or range", hint="use e.g. orders:0,1 or orders:0-3"
             )
-        chosen.update(range(first, last + 1))
-    return chosen
+        partitions.update(range(first, last + 1))
+    return partitions
 
 
 def chosen_partitions(client: ClusterClient, choices: Sequence[TopicChoice]) -> list[TopicPartition]:

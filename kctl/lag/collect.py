@@ -84,14 +84,14 @@ def collect(
     described = _describe(client, groups, members=members)
     failed = {name: error.message for name, error in described.failed_groups.items()}
     failed |= {name: error.message for name, error in described.unlisted.items()}
-    chosen = {
+    selected = {
         name: group
         for name, group in described.groups.items()
         if (groups is not None or share or group.type != SHARE) and (states is None or group.state.lower() in states)
     }
-    committed = _commits_of(client, chosen, failed)
-    start_offsets = read_start_offsets(client, chosen, failed) if groups is not None or share else {}
-    owners = {name: owners_of(chosen[name]) for name in committed} if members else {}
+    committed = _commits_of(client, selected, failed)
+    start_offsets = read_start_offsets(client, selected, failed) if groups is not None or share else {}
+    owners = {name: owners_of(selected[name]) for name in committed} if members else {}
     share_tps = [partitions_of(rows) for rows in start_offsets.values()] if share else []
     partitions = _partitions([*committed.values(), *share_tps], owners.values(), topics)
     offsets, deleted, unread = read_log_offsets(client, partitions)
@@ -106,16 +106,16 @@ def collect(
     rows = [
         row
         for name in sorted(committed)
-        for row in _rows(chosen[name], committed[name], owners.get(name, {}), offsets, topics)
+        for row in _rows(selected[name], committed[name], owners.get(name, {}), offsets, topics)
     ]
     if share:
         for name, starts in start_offsets.items():
-            rows += share_rows(chosen[name], starts, offsets, topics)
+            rows += share_rows(selected[name], starts, offsets, topics)
         rows.sort(key=lambda row: (row.group, row.topic, row.partition))
     if control_records:
         rows = with_control_records(client, rows, most=control_records, share_groups=start_offsets)
     reasons = {tp: error.message for tp, error in unread.items()}
-    return LagReport(rows, chosen, sorted(deleted), reasons, failed, start_offsets)
+    return LagReport(rows, selected, sorted(deleted), reasons, failed, start_offsets)
 
 
 def _describe(client: ClusterClient, groups: Collection[str] | None, *, members: bool) -> Groups:
@@ -143,10 +143,10 @@ def _read_again(
 
 def _commits_of(client: ClusterClient, groups: Mapping[str, Group], failed: dict[str, str]) -> dict[str, Committed]:
     """Return what the groups have committed; failures are added to `failed`."""
-    known = {name: group.coordinator for name, group in groups.items()}
+    coordinators = {name: group.coordinator for name, group in groups.items()}
     names = [name for name, group in groups.items() if group.type != SHARE]
     committed: dict[str, Committed] = {}
-    answers = ask_coordinators(client, names, lambda by: fetch_committed_each(client, by), known=known)
+    answers = ask_coordinators(client, names, lambda by: fetch_committed_each(client, by), known=coordinators)
     for name, answer in answers.items():
         if isinstance(answer, KctlError):
             failed[name] = answer.message

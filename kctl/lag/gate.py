@@ -13,7 +13,7 @@ _NAMED = 5
 
 
 class By(str, Enum):
-    """How rows are added up."""
+    """The grouping of rows for sums."""
 
     PARTITION = "partition"
     TOPIC = "topic"
@@ -73,15 +73,15 @@ def require_known(rows: Sequence[Any], by: By, named: Collection[str] = ()) -> s
     named: groups given by name. Raises NotHealthy if a group in `named` has no known lag, NotFound if no lag is
     known at all.
     """
-    known = {row.group for row in rows if row.lag is not None}
-    unknown = [name for name in dict.fromkeys(named) if name not in known]
+    groups_with_lag = {row.group for row in rows if row.lag is not None}
+    unknown = [name for name in dict.fromkeys(named) if name not in groups_with_lag]
     if unknown:
         raise NotHealthy(
             f"lag not checked: it is unknown for group {', '.join(unknown[:_NAMED])}",
             hint="run `kctl group describe` to see whether the group has committed offsets",
             details={"unknown": unknown},
         )
-    if not known:
+    if not groups_with_lag:
         raise NotFound("lag not checked: no group has a known lag", hint="run `kctl group list` to see the groups")
     without = [row for row in rows if row.lag is None]
     if not without:

@@ -99,13 +99,13 @@ def plan_balance(client: ClusterClient, topics: Sequence[str] = (), match: Seque
     topics, match: only these topics, and those that match; neither: all. Raises NotFound for unknown topics, Refused
     while partitions are being reassigned or a reassignment of kctl is unfinished on this machine.
     """
-    state, chosen = choose(client, topics, match)
+    state, selected = choose(client, topics, match)
     _refuse_unfinished(state.cluster_id)
     moving = ongoing_reassignments(client) or {}
     plan = make_plan(from_state(state, moving=moving), Goals(leaders_only=True))
     reorders = reassignments(plan)
     after = {r.tp: r.after for r in reorders}
-    elections = plan_preferred(state, [_reordered(p, after) for p in chosen])
+    elections = plan_preferred(state, [_reordered(p, after) for p in selected])
     return LeaderBalance(plan, reorders, elections, _brokers(state, plan))
 
 

@@ -61,10 +61,10 @@ def unchanged_eligible(client: ClusterClient, eligible: Mapping[TopicPartition, 
 def _facts(eligible: Mapping[TopicPartition, Eligible]) -> dict[str, dict[str, object]]:
     return {
         f"election of partition {tp}": {
-            "eligible leader replicas": tuple(sorted(known.replicas)) or "none",
-            "last known eligible leader replicas": tuple(sorted(known.last_known)) or "none",
+            "eligible leader replicas": tuple(sorted(eligible_replicas.replicas)) or "none",
+            "last known eligible leader replicas": tuple(sorted(eligible_replicas.last_known)) or "none",
         }
-        for tp, known in eligible.items()
+        for tp, eligible_replicas in eligible.items()
     }
 
 

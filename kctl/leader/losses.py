@@ -107,10 +107,10 @@ def find_losses(
     losses = []
     for row in todo:
         replicas = states[row.tp].replicas
-        known = {node: _offset(ends, node, row.tp) for node in replicas if node in state.brokers}
+        end_offsets = {node: _offset(ends, node, row.tp) for node in replicas if node in state.brokers}
         down = [node for node in replicas if node not in state.brokers]
         protected = (eligible or {}).get(row.tp, NONE_ELIGIBLE)
-        losses.append(_loss(row, known, down, committed.get(row.tp), protected))
+        losses.append(_loss(row, end_offsets, down, committed.get(row.tp), protected))
     return losses
 
 
@@ -134,8 +134,8 @@ def _loss(
 
 
 def _offset(ends: Mapping[int, Mapping[TopicPartition, int | KctlError]], node: int, tp: TopicPartition) -> int | None:
-    known = ends.get(node, {}).get(tp)
-    return known if isinstance(known, int) else None
+    end_offset = ends.get(node, {}).get(tp)
+    return end_offset if isinstance(end_offset, int) else None
 
 
 def _committed(client: ClusterClient, topics: Collection[str]) -> dict[TopicPartition, int]:
@@ -146,9 +146,9 @@ def _committed(client: ClusterClient, topics: Collection[str]) -> dict[TopicPart
         report = collect(client, topics=topics, members=False)
     except KctlError:
         return {}
-    known: dict[TopicPartition, int] = {}
+    offsets: dict[TopicPartition, int] = {}
     for row in report.rows:
         if row.committed_offset is not None:
             tp = TopicPartition(row.topic, row.partition)
-            known[tp] = max(known.get(tp, 0), row.committed_offset)
-    return known
+            offsets[tp] = max(offsets.get(tp, 0), row.committed_offset)
+    return offsets

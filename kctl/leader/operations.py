@@ -85,9 +85,9 @@ def elect_unclean(
 def _unclean_basis(client: ClusterClient, state: ClusterState, planned: UncleanElection) -> Basis:
     """Return the leaders, the replicas that are up, and the eligible leader replicas as the basis."""
     elections = {row.tp for row in planned.elections if row.result is ItemResult.WOULD_ELECT}
-    shown = {tp: known for tp, known in planned.eligible.items() if tp in elections}
+    displayed = {tp: replicas for tp, replicas in planned.eligible.items() if tp in elections}
     leaderless = unchanged.leaderless(client, state, [row.tp for row in planned.elections])
-    return leaderless.also(unchanged_eligible(client, shown))
+    return leaderless.also(unchanged_eligible(client, displayed))
 
 
 def balance_leaders(

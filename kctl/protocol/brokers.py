@@ -80,8 +80,8 @@ class Brokers:
         for connection in (self._any, *self._nodes.values()):
             if connection.usable:
                 return connection
-        known = [Address(b.host, b.port) for b in self.state.brokers.values()]
-        servers = dict.fromkeys((*self._servers, *known))
+        addresses = [Address(b.host, b.port) for b in self.state.brokers.values()]
+        servers = dict.fromkeys((*self._servers, *addresses))
         reached = preflight.preflight(servers, self._dialer, timeout_s=deadline.left_s)
         self._check(reached.state, reached.connection)
         self._any, self.state = reached.connection, reached.state
@@ -125,14 +125,14 @@ class Brokers:
     def dial(self, nodes: Iterable[int], deadline: Deadline) -> dict[int, Connection | KctlError]:
         """Open a new connection to each broker. The caller owns and closes it."""
         outcomes: dict[int, Connection | KctlError] = {}
-        known: dict[int, Broker] = {}
+        brokers_by_id: dict[int, Broker] = {}
         for node in nodes:
             broker = self._broker(node, deadline)
             if isinstance(broker, KctlError):
                 outcomes[node] = broker
             else:
-                known[node] = broker
-        return outcomes | self.dial_known(known, deadline)
+                brokers_by_id[node] = broker
+        return outcomes | self.dial_known(brokers_by_id, deadline)
 
     def dial_known(self, brokers: Mapping[int, Broker], deadline: Deadline) -> dict[int, Connection | KctlError]:
         """Like `dial`, without lookups or changes of this object. Thread-safe."""
@@ -164,8 +164,8 @@ class Brokers:
             except KctlError as exc:
                 return exc
         if node not in self.state.brokers:
-            known = ", ".join(map(str, sorted(self.state.brokers)))
-            return NotFound(f"broker {node} is not in the cluster", hint=f"current brokers: {known}")
+            ids = ", ".join(map(str, sorted(self.state.brokers)))
+            return NotFound(f"broker {node} is not in the cluster", hint=f"current brokers: {ids}")
         return self.state.brokers[node]
 
     def refresh(self, deadline: Deadline) -> ClusterState:
@@ -205,7 +205,7 @@ class Brokers:
         changes: bool | None,
     ) -> dict[int | None, Any]:
         answers: dict[int | None, Any] = {}
-        sent: dict[int | None, tuple[Connection, Pending]] = {}
+        pending_by_node: dict[int | None, tuple[Connection, Pending]] = {}
         connections = self.connections(requests, deadline)
         for node, connection in connections.items():
             try:
@@ -213,10 +213,10 @@ class Brokers:
                     raise connection
                 version = negotiate(requests[node], pinned[node], connection)
                 connection.step = f"the {requests[node].name.removesuffix('Request')} request"
-                sent[node] = connection, connection.send_message(requests[node], version, deadline)
+                pending_by_node[node] = connection, connection.send_message(requests[node], version, deadline)
             except KctlError as exc:
                 answers[node] = exc
-        for node, (connection, pending) in sent.items():
+        for node, (connection, pending) in pending_by_node.items():
             try:
                 answers[node] = connection.receive_message(pending, deadline)
             except ConnectionFailed as exc:
@@ -261,14 +261,14 @@ def negotiate(request: Any, pinned: int | None, connection: Connection) -> int:
     if version >= max(low, needed_low):
         return version
     name = request.name.removesuffix("Request")
-    needed = version_needed(request.API_KEY, needed_low) if high < needed_low else None
+    release = version_needed(request.API_KEY, needed_low) if high < needed_low else None
     if high < 0:
-        since = f" (requires Kafka {needed} or later)" if needed else ""  # hints are not always shown
+        since = f" (requires Kafka {release} or later)" if release else ""  # hints are not always shown
         what = f"{connection.address} does not have the API {name}{since}"
     else:
         limit = f"kctl requires {needed_low} or later" if high < needed_low else f"kctl supports up to {needed_high}"
         what = f"{connection.address} supports {name} versions {low} to {high}; {limit}"
-    raise NotSupported(what, hint=f"upgrade to Kafka {needed} or later" if needed else None)
+    raise NotSupported(what, hint=f"upgrade to Kafka {release} or later" if release else None)
 
 
 def _own_range(request: Any) -> tuple[int, int]:

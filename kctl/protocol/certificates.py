@@ -32,7 +32,7 @@ _MISMATCH = ("KEY_VALUES_MISMATCH", "KEY_TYPE_MISMATCH", "NO_CERTIFICATE_ASSIGNE
 
 
 def read_certificates(setting: str, path: str) -> bytes:
-    """The certificates of a PEM file, or of a folder of such files, one after the other in DER. Raises UsageError."""
+    """Return the certificates of a PEM file, or of a folder of PEM files, in DER. Raises UsageError."""
     if Path(path).is_dir():
         # The folders of OpenSSL have each certificate twice, and once more under its hash.
         files = {each.resolve() for each in Path(path).iterdir() if each.is_file()}
@@ -42,7 +42,7 @@ def read_certificates(setting: str, path: str) -> bytes:
 
 
 def certificates_of(text: str, where: str) -> bytes:
-    """The certificates of PEM text in DER. where: for errors. Raises UsageError."""
+    """Return the certificates of PEM text in DER. where: for errors. Raises UsageError."""
     blocks = pem_blocks(text)
     certificates = [block for block in blocks if block.is_certificate]
     if not certificates:
@@ -50,7 +50,7 @@ def certificates_of(text: str, where: str) -> bytes:
         raise UsageError(
             f"{where} has no certificate{has}", hint="the CA's certificate begins with -----BEGIN CERTIFICATE"
         )
-    found = []
+    parsed = []
     trial = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     for number, block in enumerate(certificates, start=1):
         try:
@@ -61,12 +61,12 @@ def certificates_of(text: str, where: str) -> bytes:
             raise UsageError(
                 f"{where}: {one} is damaged", hint="copy the file again, with all its lines intact"
             ) from None
-        found.append(der)
-    return b"".join(found)
+        parsed.append(der)
+    return b"".join(parsed)
 
 
 def load_client_certificate(context: ssl.SSLContext, security: Security) -> None:
-    """Raises UsageError, for each cause with a message of its own. Nobody is asked for a password."""
+    """Load the client certificate. Never prompts for a password. Raises UsageError, with a message for each cause."""
     if security.ssl_client_pem is not None:
         with _pem_file(security.ssl_client_pem) as path:
             _load(context, path, None, security.ssl_key_password, "the client properties")
@@ -130,7 +130,7 @@ def _unusable(exc: Exception, where: str, place: str, key: PemBlock, chain: list
 
 
 def _weak_digest(chain: list[PemBlock]) -> str:
-    """The digest of the first weak signature, by the identifiers in it."""
+    """Return the digest of the first weak signature, by the identifiers in it."""
     for block in chain:
         if block.is_certificate:
             data = der_of(block)

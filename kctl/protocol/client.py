@@ -161,8 +161,8 @@ class ClusterClient:
         """
         highest = self.api_version(api_key)
         if highest is None or highest < version:
-            needed = version_needed(api_key, version) or "a later release"
-            raise NotSupported(f"{self.reached} is too old for {what}", hint=f"upgrade to Kafka {needed} or later")
+            release = version_needed(api_key, version) or "a later release"
+            raise NotSupported(f"{self.reached} is too old for {what}", hint=f"upgrade to Kafka {release} or later")
 
     # --- requests -------------------------------------------------------------------------------------------------
 

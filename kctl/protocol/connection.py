@@ -384,6 +384,6 @@ def not_kafka(server: str, data: bytes) -> ConnectionFailed:
             f"{server} is ZooKeeper's port, not a Kafka broker's",
             hint="set --bootstrap-server to a broker's address (often port 9092), and --zookeeper to ZooKeeper's",
         )
-    shown = data[:24].decode("ascii", "replace").strip() if data[:1].isalnum() else ""
-    sent = f"; it sent {shown!r}" if shown.isprintable() and shown else ""
-    return NotKafka(f"{server} responded, but is not a Kafka broker{sent}", hint="check that this is a broker's port")
+    preview = data[:24].decode("ascii", "replace").strip() if data[:1].isalnum() else ""
+    detail = f"; it sent {preview!r}" if preview.isprintable() and preview else ""
+    return NotKafka(f"{server} responded, but is not a Kafka broker{detail}", hint="check that this is a broker's port")

@@ -60,11 +60,11 @@ class MetadataRequest:
         state = decode_metadata(reader, version, keep_errors=self._keep_errors or version < _METADATA_NO_CREATION)
         if self.topics is None or version >= _METADATA_NO_CREATION:
             return state
-        kept = {name: topic for name, topic in state.topics.items() if name in self.topics}
+        selected_topics = {name: topic for name, topic in state.topics.items() if name in self.topics}
         failed = {name: error for name, error in state.failed.items() if name in self.topics}
         if failed and not self._keep_errors:
             raise next(iter(failed.values()))
-        return replace(state, topics=kept, failed=failed)
+        return replace(state, topics=selected_topics, failed=failed)
 
     # What kctl.protocol.connection calls on kafka-python's requests, their headers and their response classes.
 
@@ -212,13 +212,13 @@ class _PartitionReader:
         return result
 
     def _lists(self) -> Sequence[tuple[int, ...]]:
-        reader, known = self._reader, self._known
+        reader, cache = self._reader, self._known
         lists = []
         for _ in range(self._arrays):
             count = reader.count()
             raw = reader.take(INT32.size * count) if count > 0 else b""
-            values = known.get(raw)
+            values = cache.get(raw)
             if values is None:
-                values = known[raw] = array_of(INT32, len(raw) // INT32.size).unpack(raw)
+                values = cache[raw] = array_of(INT32, len(raw) // INT32.size).unpack(raw)
             lists.append(values)
         return lists if self._arrays == 3 else [*lists, ()]

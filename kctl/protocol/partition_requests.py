@@ -20,10 +20,10 @@ Outcomes = dict[TopicPartition, KctlError | None]
 
 def numbers_by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
     """Partition numbers by topic, in the order in which they come."""
-    found: dict[str, list[int]] = {}
+    numbers: dict[str, list[int]] = {}
     for topic, number in partitions:
-        found.setdefault(topic, []).append(number)
-    return found
+        numbers.setdefault(topic, []).append(number)
+    return numbers
 
 
 def needs_alter(error_code: int) -> str | None:
@@ -49,14 +49,14 @@ def ask_controller(
     for start in range(0, len(partitions), per_request):
         chunk = partitions[start : start + per_request]
         try:
-            said = parse(client.send_to_controller(make_request(chunk)))
+            response = parse(client.send_to_controller(make_request(chunk)))
         except KctlError as exc:
             if start == 0 and not isinstance(exc, OutcomeUnknown):
                 raise
             outcomes.update(dict.fromkeys(chunk, exc))
             outcomes.update({tp: not_sent(tp, exc) for tp in partitions[start + per_request :]})
             break
-        outcomes.update({tp: said[tp] if tp in said else _no_word(tp) for tp in chunk})
+        outcomes.update({tp: response[tp] if tp in response else _no_word(tp) for tp in chunk})
     return outcomes
 
 

@@ -43,6 +43,6 @@ class ReceiveBuffer:
             if not piece:
                 raise EOFError
             data += piece
-        taken = bytes(data[:size])
+        chunk = bytes(data[:size])
         del data[:size]
-        return taken
+        return chunk

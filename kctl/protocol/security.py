@@ -13,7 +13,7 @@ MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """How to talk to a cluster, secrets resolved. Never written, never logged."""
+    """The security settings for a cluster, secrets resolved. Never written, never logged."""
 
     protocol: str = "PLAINTEXT"
     sasl_mechanism: str | None = None
@@ -31,12 +31,12 @@ class Security:
 
     @property
     def secrets(self) -> frozenset[str]:
-        """The values that must never be shown."""
+        """Return the values that must never be printed."""
         return frozenset(each for each in (self.sasl_password, self.ssl_key_password, self.ssl_client_pem) if each)
 
     @property
     def has_certificate(self) -> bool:
-        """Whether the client has a certificate of its own."""
+        """Return True if the client has its own certificate."""
         return self.ssl_certfile is not None or self.ssl_client_pem is not None
 
     @property

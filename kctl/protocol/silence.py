@@ -27,8 +27,8 @@ class Silence:
 
     def limit_s(self, seconds: float) -> float:
         """Return the limit now for a request whose own limit is `seconds`."""
-        lost = max(0.0, self._lost_s - (self._clock() - self._as_of))
-        return max(seconds - lost, min(seconds, max(_FLOOR_S, seconds * _FLOOR_SHARE)))
+        silent_s = max(0.0, self._lost_s - (self._clock() - self._as_of))
+        return max(seconds - silent_s, min(seconds, max(_FLOOR_S, seconds * _FLOOR_SHARE)))
 
     def lost(self, since: float) -> None:
         """Record that the time since `since`, on the clock, was lost."""

@@ -27,11 +27,11 @@ def tls_versions(text: str | None) -> tuple[str, ...]:
     """Return the usable versions in a list. Older versions beside them are ignored, as in Java. Raises ValueError."""
     if not text:
         return USABLE
-    given = [each.strip() for each in text.split(",") if each.strip()]
-    unknown = [each for each in given if each not in (*USABLE, *_OLDER)]
+    versions = [each.strip() for each in text.split(",") if each.strip()]
+    unknown = [each for each in versions if each not in (*USABLE, *_OLDER)]
     if unknown:
         raise ValueError(f"{unknown[0]!r} is not a TLS version; use {', '.join(USABLE)}")
-    usable = tuple(each for each in USABLE if each in given)
+    usable = tuple(each for each in USABLE if each in versions)
     if not usable:
         raise ValueError(f"{text!r} has none of {', '.join(USABLE)}")
     return usable
@@ -43,11 +43,11 @@ def cipher_list(text: str | None) -> Ciphers:
         return Ciphers("", USABLE)
     if not _OPENSSL_LIST.fullmatch(text):
         raise ValueError("it is not a list of cipher suites")
-    given = [each for each in re.split(r"[:, ]+", text) if each]
-    if not any(each.startswith(("TLS_", "SSL_")) for each in given):
-        return Ciphers(_known_to_openssl(given), USABLE)  # OpenSSL's lists say nothing about TLS 1.3
-    newer = {each for each in given if each in _TLS_1_3}
-    older = [_openssl_name(each) for each in given if each not in newer]
+    names = [each for each in re.split(r"[:, ]+", text) if each]
+    if not any(each.startswith(("TLS_", "SSL_")) for each in names):
+        return Ciphers(_known_to_openssl(names), USABLE)  # OpenSSL's lists say nothing about TLS 1.3
+    newer = {each for each in names if each in _TLS_1_3}
+    older = [_openssl_name(each) for each in names if each not in newer]
     if not older and newer != _TLS_1_3:
         raise ValueError(f"TLS 1.3 suites cannot be chosen one by one: name all of {', '.join(sorted(_TLS_1_3))}")
     if not older:

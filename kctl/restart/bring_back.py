@@ -16,8 +16,8 @@ _LOOKS = 3
 def bring_all_back(run: RestartRun) -> None:
     """Bring back the brokers that an earlier process stopped and other brokers that are down, before anything else."""
     absent = _absent(run)
-    left = {node for node, row in run.state.brokers.items() if row.open and row.phase is not BrokerPhase.STOPPING}
-    down = [node for node in run.state.brokers if node in absent or node in left]
+    unfinished = {node for node, row in run.state.brokers.items() if row.open and row.phase is not BrokerPhase.STOPPING}
+    down = [node for node in run.state.brokers if node in absent or node in unfinished]
     if not down:
         return
     run.reporter.note(f"starting broker {ids(down)} first: {_why_first(run, down)}")
@@ -70,7 +70,7 @@ def start_all(run: RestartRun, batch: Sequence[int]) -> list[int]:
     Raises the first failure after all brokers were tried.
     """
     back: list[int] = []
-    begun: dict[int, float] = {}
+    started_at: dict[int, float] = {}
     failed: dict[int, KctlError] = {}
     for node in batch:
         if _is_there_after_all(run, node):
@@ -82,12 +82,12 @@ def start_all(run: RestartRun, batch: Sequence[int]) -> list[int]:
         try:
             if run.state.brokers[node].phase is BrokerPhase.STOPPING:  # its shutdown may hang
                 _stop_again(run, node)
-            begun[node] = run.clock.now()
+            started_at[node] = run.clock.now()
             _start(run, node)
         except KctlError as exc:
             failed[node] = exc
-            begun.pop(node, None)
-    failed |= _until_they_answer(run, begun)
+            started_at.pop(node, None)
+    failed |= _until_they_answer(run, started_at)
     failures = [failed[node] for node in batch if node in failed]
     for other in failures[1:]:
         run.reporter.note(other.message)
@@ -120,9 +120,9 @@ def _start(run: RestartRun, node: int) -> None:
         run.control.start(node, timeout_s=max(1.0, run.options.broker_timeout_s))
 
 
-def _until_they_answer(run: RestartRun, begun: Mapping[int, float]) -> dict[int, KctlError]:
+def _until_they_answer(run: RestartRun, started_at: Mapping[int, float]) -> dict[int, KctlError]:
     """Wait for all brokers at once, each with its own timeout. begun: start times. Returns the failures."""
-    waiting, failed = dict(begun), dict[int, KctlError]()
+    waiting, failed = dict(started_at), dict[int, KctlError]()
     while waiting:
         for node, began in list(waiting.items()):
             if run.cluster.answers(node):
@@ -163,13 +163,13 @@ def _settle(run: RestartRun, batch: Sequence[int]) -> float:
 def _not_settled(run: RestartRun, batch: Sequence[int]) -> str | None:
     """Return what is wrong after a restart; None if all is in sync."""
     try:
-        seen = run.cluster.snapshot(())
+        current = run.cluster.snapshot(())
     except ConnectionFailed as exc:
         return exc.message
-    away = set(batch).difference(seen.state.brokers)
+    away = set(batch).difference(current.state.brokers)
     if away:
         return f"broker {ids(sorted(away))} is down again"
-    behind = out_of_sync(seen.state, seen.adding, list(run.state.brokers))
+    behind = out_of_sync(current.state, current.adding, list(run.state.brokers))
     if not behind:
         return None
     more = ", …" if len(behind) > NAMED else ""

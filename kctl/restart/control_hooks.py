@@ -15,8 +15,8 @@ from kctl.model import Broker
 from kctl.restart.control import Act
 from kctl.restart.hooks import ACTS, Hooks
 
-_TOLD_LINES = 5
-_TOLD_CHARACTERS = 300
+_MAX_LINES = 5
+_MAX_CHARACTERS = 300
 
 
 class HookControl:
@@ -52,8 +52,8 @@ class HookControl:
         output open.
         """
         if broker not in self._brokers:
-            known = ", ".join(map(str, sorted(self._brokers)))
-            raise NotFound(f"the cluster has no broker {broker}", hint=f"its brokers: {known}")
+            ids_text = ", ".join(map(str, sorted(self._brokers)))
+            raise NotFound(f"the cluster has no broker {broker}", hint=f"its brokers: {ids_text}")
         argv = self._hooks.argv(act, self._brokers[broker])
         limit_s = min(self._hooks.timeout_s, timeout_s or self._hooks.timeout_s)
         longer = f"`timeout` in {self._hooks.source}" if limit_s == self._hooks.timeout_s else "--broker-timeout"
@@ -70,27 +70,27 @@ def run_command(
     Raises TimedOut, and OperationFailed with the last lines if the exit code is not 0.
     """
     what = f"the command to {does} ({PurePath(argv[0]).name})"
-    lines: deque[str] = deque(maxlen=_TOLD_LINES)
+    lines: deque[str] = deque(maxlen=_MAX_LINES)
     try:
         done = run(argv, timeout_s=limit_s, on_line=partial(_keep, lines), cwd=Path())
     except TimedOut:
         raise TimedOut(
             f"{what} did not end within {limit_s:g} s and was killed",
-            hint=f"{_said(lines)}\nraise {longer}; the command gets no input, and processes that it starts must not "
-            "keep its output open",
+            hint=f"{_output_text(lines)}\nraise {longer}; the command gets no input, and processes that it starts must"
+            " not keep its output open",
         ) from None
     if done.code != 0:
         raise OperationFailed(
             f"{what} failed with exit code {done.code}",
-            hint=_said(lines),
+            hint=_output_text(lines),
             details={**details, "returncode": done.code},
         )
 
 
 def _keep(lines: deque[str], line: str) -> None:
     if line.strip():
-        lines.append(line[:_TOLD_CHARACTERS])
+        lines.append(line[:_MAX_CHARACTERS])
 
 
-def _said(lines: Collection[str]) -> str:
+def _output_text(lines: Collection[str]) -> str:
     return "\n".join(["its output:", *map(printable, lines)]) if lines else "it printed nothing"

@@ -61,11 +61,11 @@ class LocalControl:
 
     def _inflict(self, broker: int, fault: faults.Fault) -> None:
         spec = lifecycle.load_cluster(self._cluster, self._host)
-        chosen = faults.choose(self._host, spec, self._name(broker))
-        lifecycle.inflict_fault(self._cluster, chosen, fault, host=self._host)
+        selection = faults.choose(self._host, spec, self._name(broker))
+        lifecycle.inflict_fault(self._cluster, selection, fault, host=self._host)
 
     def _name(self, broker: int) -> str:
         if broker not in self._names:
-            known = ", ".join(map(str, sorted(self._names)))
-            raise NotFound(f"cluster {self._cluster} has no broker {broker}", hint=f"its brokers: {known}")
+            ids_text = ", ".join(map(str, sorted(self._names)))
+            raise NotFound(f"cluster {self._cluster} has no broker {broker}", hint=f"its brokers: {ids_text}")
         return self._names[broker]

@@ -58,20 +58,20 @@ def blockers(state: ClusterState, min_isr: MinIsr, down: Collection[int], adding
 
     min_isr: at least of each topic that they host. adding: running reassignments, as in kctl.health.
     """
-    found = _not_known(state, min_isr, down)
+    problems = _not_known(state, min_isr, down)
     for p in _hosted(state, down):
         least = min_isr.get(p.topic)
         if not isinstance(least, int):
             continue
         if isinstance(adding, Mapping) and p.tp in adding:
-            found.append(Blocker(p.topic, p.partition, "is being reassigned"))
+            problems.append(Blocker(p.topic, p.partition, "is being reassigned"))
         elif not _protectable(p, least):
             continue
         elif p.offline:
-            found.append(Blocker(p.topic, p.partition, "has no leader"))
+            problems.append(Blocker(p.topic, p.partition, "has no leader"))
         elif len(set(p.isr).difference(down)) < effective_min_isr(p, least):
-            found.append(Blocker(p.topic, p.partition, _too_few(p, least, down)))
-    return found
+            problems.append(Blocker(p.topic, p.partition, _too_few(p, least, down)))
+    return problems
 
 
 def _not_known(state: ClusterState, min_isr: MinIsr, down: Collection[int]) -> list[Blocker]:
@@ -90,33 +90,33 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED:,} more topics" if len(names) > NAMED else "")
 
 
-def gate(seen: GateSnapshot, batch: Collection[int], brokers: Collection[int]) -> list[Blocker]:
+def gate(snapshot: GateSnapshot, batch: Collection[int], brokers: Collection[int]) -> list[Blocker]:
     """Return why `batch` cannot be stopped now. brokers: all brokers of the run. Pure."""
-    if seen.zookeeper is not None:
-        return [ZookeeperDown(None, None, f"a stopped broker could not start without ZooKeeper: {seen.zookeeper}")]
-    found = blockers(seen.state, seen.min_isr, batch, seen.adding)
-    named = {(b.topic, b.partition) for b in found}
-    found += [
+    if snapshot.zookeeper is not None:
+        return [ZookeeperDown(None, None, f"a stopped broker could not start without ZooKeeper: {snapshot.zookeeper}")]
+    problems = blockers(snapshot.state, snapshot.min_isr, batch, snapshot.adding)
+    blocked_partitions = {(b.topic, b.partition) for b in problems}
+    problems += [
         Blocker(tp.topic, tp.partition, "has a replica that is not in sync")
-        for tp in out_of_sync(seen.state, seen.adding, brokers, but=batch)
-        if (tp.topic, tp.partition) not in named
+        for tp in out_of_sync(snapshot.state, snapshot.adding, brokers, but=batch)
+        if (tp.topic, tp.partition) not in blocked_partitions
     ]
-    found += [
+    problems += [
         Blocker(None, None, f"broker {node} does not respond: {why}")
-        for node, why in seen.silent.items()
+        for node, why in snapshot.silent.items()
         if node not in batch
     ]
-    quorum = quorum_blocker(seen.quorum, batch)
-    found += [quorum] if quorum else []
-    if seen.state.controller_id is None:
-        found.append(Blocker(None, None, "the cluster has no controller"))
-    return found
+    quorum = quorum_blocker(snapshot.quorum, batch)
+    problems += [quorum] if quorum else []
+    if snapshot.state.controller_id is None:
+        problems.append(Blocker(None, None, "the cluster has no controller"))
+    return problems
 
 
-def summary(found: Sequence[Blocker]) -> str:
+def summary(problems: Sequence[Blocker]) -> str:
     """Return the first blockers and the number of others as text."""
-    more = f"; and {len(found) - NAMED:,} more" if len(found) > NAMED else ""
-    return "; ".join(str(each) for each in found[:NAMED]) + more
+    more = f"; and {len(problems) - NAMED:,} more" if len(problems) > NAMED else ""
+    return "; ".join(str(each) for each in problems[:NAMED]) + more
 
 
 def quorum_blocker(quorum: Quorum | KctlError | None, down: Collection[int]) -> Blocker | None:
@@ -129,10 +129,12 @@ def quorum_blocker(quorum: Quorum | KctlError | None, down: Collection[int]) -> 
     if not voters.keys() & set(down) or len(voters) == 1:  # a single voter cannot be protected
         return None
     alive = voters.keys() - {voter.id for voter in silent_voters(quorum)}
-    left, needed = len(alive.difference(down)), len(voters) // 2 + 1
-    if left >= needed:
+    live_count, majority = len(alive.difference(down)), len(voters) // 2 + 1
+    if live_count >= majority:
         return None
-    return Blocker(None, None, f"the metadata quorum would have {left} of {len(voters)} voters; it needs {needed}")
+    return Blocker(
+        None, None, f"the metadata quorum would have {live_count} of {len(voters)} voters; it needs {majority}"
+    )
 
 
 def out_of_sync(
@@ -144,12 +146,12 @@ def out_of_sync(
     bring them back. but: brokers that may miss any replica, because they are restarted now, which may be the remedy.
     """
     waited_for = set(state.brokers) | set(brokers)
-    found = []
+    problems = []
     for p in partitions_of(state):
         missing = set(p.replicas).difference(p.isr, adding_of(p, adding), but)
         if missing & waited_for or (p.offline and waited_for.intersection(p.isr)):
-            found.append(p.tp)
-    return found
+            problems.append(p.tp)
+    return problems
 
 
 def unprotected(state: ClusterState, min_isr: MinIsr, brokers: Collection[int]) -> list[UnprotectedTopic]:
@@ -175,23 +177,26 @@ def fits_together(state: ClusterState, min_isr: MinIsr, brokers: Collection[int]
     coming = set(state.brokers).union(run)
     for p in _hosted(state, brokers):
         least = min_isr.get(p.topic)
-        left = coming.intersection(p.replicas).difference(brokers)
+        remaining = coming.intersection(p.replicas).difference(brokers)
         if isinstance(least, int) and _protectable(p, least):
-            if len(left) < effective_min_isr(p, least):
+            if len(remaining) < effective_min_isr(p, least):
                 return False
-        elif len(set(p.replicas).intersection(brokers)) > 1 and not left:
+        elif len(set(p.replicas).intersection(brokers)) > 1 and not remaining:
             return False  # one broker after another, at least one replica remains
     return True
 
 
-def can_stop_together(seen: GateSnapshot, brokers: Collection[int], run: Collection[int]) -> bool:
+def can_stop_together(snapshot: GateSnapshot, brokers: Collection[int], run: Collection[int]) -> bool:
     """Return True if `fits_together` and the metadata quorum keeps its majority."""
-    return fits_together(seen.state, seen.min_isr, brokers, run) and quorum_blocker(seen.quorum, brokers) is None
+    return (
+        fits_together(snapshot.state, snapshot.min_isr, brokers, run)
+        and quorum_blocker(snapshot.quorum, brokers) is None
+    )
 
 
 def _hosted(state: ClusterState, brokers: Collection[int]) -> Iterator[PartitionState]:
-    wanted = set(brokers)
-    return (p for p in partitions_of(state) if wanted.intersection(p.replicas))
+    broker_ids = set(brokers)
+    return (p for p in partitions_of(state) if broker_ids.intersection(p.replicas))
 
 
 def _protectable(p: PartitionState, min_isr: int) -> bool:
@@ -200,8 +205,8 @@ def _protectable(p: PartitionState, min_isr: int) -> bool:
 
 def _too_few(p: PartitionState, min_isr: int, down: Collection[int]) -> str:
     isr = ", ".join(map(str, p.isr)) or "no replica"
-    left = len(set(p.isr).difference(down))
-    return f"has {isr} in sync: {left} would be left, and min.insync.replicas is {min_isr}"
+    in_sync_count = len(set(p.isr).difference(down))
+    return f"has {isr} in sync: {in_sync_count} would be left, and min.insync.replicas is {min_isr}"
 
 
 def _consequence(factor: int) -> str:

@@ -194,14 +194,14 @@ def _zookeeper(document: YamlMap, source: str) -> ZookeeperHooks:
 
 
 def check_brokers(
-    hooks: Hooks, brokers: Mapping[int, Broker], acts: tuple[Act, ...], *, known: Collection[int] | None = None
+    hooks: Hooks, brokers: Mapping[int, Broker], acts: tuple[Act, ...], *, existing: Collection[int] | None = None
 ) -> None:
     """Check, as far as possible on this machine, that each action has a command for each broker.
 
     known: all broker ids of the cluster, if `brokers` are only some. Raises Refused for a missing command, and NotFound
     for brokers that only the file has and for programs that do not exist.
     """
-    there = set(brokers).union(known or ())
+    there = set(brokers).union(existing or ())
     unknown = sorted(hooks.single.keys() - there)
     if unknown:
         raise NotFound(
@@ -231,11 +231,11 @@ def _check_there(argv: tuple[str, ...], source: str) -> None:
         raise NotFound(f"{source}: program {printable(argv[0])} does not exist on this machine")
 
 
-def _check_keys(found: YamlMap, known: tuple[str, ...]) -> None:
-    for key in found:
-        if key not in known:
-            hint = did_you_mean(str(key), known) or f"supported: {', '.join(known)}"
-            raise InvalidFile(f"{found.where(key)}: unknown key {key!r}", hint=hint)
+def _check_keys(mapping: YamlMap, allowed: tuple[str, ...]) -> None:
+    for key in mapping:
+        if key not in allowed:
+            hint = did_you_mean(str(key), allowed) or f"supported: {', '.join(allowed)}"
+            raise InvalidFile(f"{mapping.where(key)}: unknown key {key!r}", hint=hint)
 
 
 def _map(document: YamlMap, key: str, what: str) -> YamlMap | dict[Any, Any]:
@@ -256,16 +256,16 @@ def _timeout(document: YamlMap) -> float:
     return milliseconds / 1000
 
 
-def _commands(found: YamlMap, names: tuple[str, ...] = _NAMES) -> Commands:
-    return {act: _argv(found, act, names) for act in ACTS if act in found}
+def _commands(mapping: YamlMap, names: tuple[str, ...] = _NAMES) -> Commands:
+    return {act: _argv(mapping, act, names) for act in ACTS if act in mapping}
 
 
-def _argv(found: YamlMap, act: Act, names: tuple[str, ...]) -> tuple[str, ...]:
+def _argv(mapping: YamlMap, act: Act, names: tuple[str, ...]) -> tuple[str, ...]:
     """Return the words of a command. names: the placeholders that it may use."""
-    value = found[act]
+    value = mapping[act]
     if not isinstance(value, YamlList) or not value:
         raise InvalidFile(
-            f"{found.where(act)}: {act} must be a list of words, the command first; it is not run by a shell",
+            f"{mapping.where(act)}: {act} must be a list of words, the command first; it is not run by a shell",
             hint=f"write {act}: [COMMAND, ARGUMENT, …]",
         )
     words = []

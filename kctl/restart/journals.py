@@ -45,25 +45,25 @@ def begin(cluster: str, cluster_id: str, brokers: Sequence[Broker]) -> Journal:
                 hint="run the same command again to resume it",
                 reason=Reason.RUN_STATE,
             )
-        held = journal.create(where / run_files.new_name(where))
+        run_journal = journal.create(where / run_files.new_name(where))
         try:
-            held.append(RestartStep.BEGIN.value, **begin_entry(cluster, cluster_id, brokers), pid=os.getpid())
+            run_journal.append(RestartStep.BEGIN.value, **begin_entry(cluster, cluster_id, brokers), pid=os.getpid())
         except BaseException:
-            held.close()
+            run_journal.close()
             raise
-    return held
+    return run_journal
 
 
 def reopen(path: Path) -> tuple[Journal, RestartState]:
     """Hold the journal of an unfinished run. Raises Busy."""
     refuse_while_held(path)
-    held = journal.resume(path)
+    run_journal = journal.resume(path)
     try:
-        state = replay(held.entries, name=str(path))
+        state = replay(run_journal.entries, name=str(path))
     except BaseException:
-        held.close()
+        run_journal.close()
         raise
-    return held, state
+    return run_journal, state
 
 
 def begin_or_resume(
@@ -71,29 +71,29 @@ def begin_or_resume(
 ) -> tuple[Journal, RestartState]:
     """Hold the journal of a new run, or of the unfinished run in `path`; return its state. Raises Refused, Busy."""
     if path is None:
-        held = begin(cluster, cluster_id, brokers)
-        return held, replay(held.entries, name=str(held.path))
-    held, state = reopen(path)
+        run_journal = begin(cluster, cluster_id, brokers)
+        return run_journal, replay(run_journal.entries, name=str(run_journal.path))
+    run_journal, state = reopen(path)
     try:
         if state.outcome is not None:
-            raise Refused("the rolling restart to resume has ended in the meantime", reason=Reason.RUN_STATE)
-        held.append(RestartStep.RESUME.value, pid=os.getpid())
-        follow(state, RestartStep.RESUME, held.entries[-1])
+            raise Refused("the rolling restart to resume has ended in the meantime")
+        run_journal.append(RestartStep.RESUME.value, pid=os.getpid())
+        follow(state, RestartStep.RESUME, run_journal.entries[-1])
     except BaseException:
-        held.close()
+        run_journal.close()
         raise
-    return held, state
+    return run_journal, state
 
 
 def abandon(path: Path) -> RestartState:
     """End an unfinished run without further work. Return its state. Raises Busy."""
-    held, state = reopen(path)
-    with held:
-        held.append(RestartStep.END.value, outcome="abandoned")
+    run_journal, state = reopen(path)
+    with run_journal:
+        run_journal.append(RestartStep.END.value, outcome="abandoned")
     return state
 
 
 def refuse_while_held(path: Path) -> None:
     """Raise Busy while a process works on the run."""
-    if journal.held(path):
+    if journal.is_locked(path):
         raise Busy(f"another kctl is restarting the brokers of this cluster ({path.stem})", hint="wait until it ends")

@@ -1,4 +1,4 @@
-"""What a rolling restart reads from the cluster, whichever broker is down at the moment."""
+"""Reads of a rolling restart from the cluster, whichever broker is down."""
 
 from __future__ import annotations
 
@@ -112,8 +112,8 @@ class LiveCluster:
 
     def add_servers(self, brokers: Collection[Broker]) -> None:
         """Also try these brokers for new connections: the only bootstrap server may be the one that restarts."""
-        known = [f"{b.host}:{b.port}" for b in brokers if b.host]
-        servers = tuple(dict.fromkeys((*self._target.bootstrap_servers, *known)))
+        addresses = [f"{b.host}:{b.port}" for b in brokers if b.host]
+        servers = tuple(dict.fromkeys((*self._target.bootstrap_servers, *addresses)))
         self._target = replace(self._target, bootstrap_servers=servers)
 
     def client(self) -> ClusterClient:
@@ -126,8 +126,8 @@ class LiveCluster:
         """Return the brokers that are down, known from replicas or KRaft; host "" if the address is unknown."""
         client = self.client()
         fenced = fenced_brokers(client)
-        told = {} if isinstance(fenced, KctlError) else fenced
-        return {node: told.get(node, Broker(node, "", -1, None)) for node in down_brokers(client)}
+        fenced_by_id = {} if isinstance(fenced, KctlError) else fenced
+        return {node: fenced_by_id.get(node, Broker(node, "", -1, None)) for node in down_brokers(client)}
 
     def snapshot(self, brokers: Collection[int]) -> GateSnapshot:
         client = self.client()
@@ -136,10 +136,10 @@ class LiveCluster:
         zookeeper = self._zookeeper() if brokers else None
         if zookeeper is not None:  # without ZooKeeper, brokers do not report configs and reassignments either
             return GateSnapshot(state, {}, None, zookeeper=zookeeper)
-        wanted = set(brokers)
-        topics = {p.topic for p in partitions_of(state) if wanted.intersection(p.replicas)}
+        broker_ids = set(brokers)
+        topics = {p.topic for p in partitions_of(state) if broker_ids.intersection(p.replicas)}
         adding = adding_replicas(client, state)
-        if not wanted:
+        if not broker_ids:
             return GateSnapshot(state, {}, adding)
         least, quorum = min_isr_of(client, topics, state.brokers), _quorum(client)
         views = read_views(client, state.brokers)  # last: a broker that responds now was up when the ISRs were read
@@ -163,13 +163,13 @@ class LiveCluster:
 
     def registered(self) -> frozenset[int]:
         try:
-            found = frozenset(self.client().metadata(()).brokers)
+            broker_ids = frozenset(self.client().metadata(()).brokers)
         except ConnectionFailed as exc:
             if len(self._last) > 1 or not may_be_down(exc):  # another broker is up, and only this request failed
                 raise
             return frozenset()
-        self._last = found
-        return found
+        self._last = broker_ids
+        return broker_ids
 
     def answers(self, broker: int) -> bool:
         try:
@@ -178,8 +178,8 @@ class LiveCluster:
             view = read_views(client, [broker]).get(broker)
         except KctlError:
             return False
-        known = isinstance(view, BrokerView) and view.controller_id is not None and there <= set(view.brokers)
-        return known and broker in there
+        is_complete = isinstance(view, BrokerView) and view.controller_id is not None and there <= set(view.brokers)
+        return is_complete and broker in there
 
     def controller(self) -> int | None:
         try:
@@ -191,10 +191,10 @@ class LiveCluster:
         from kctl.leader.election import carry_out, choose, plan_preferred
 
         client = self.client()
-        state, chosen = choose(client)
-        rows = carry_out(client, plan_preferred(state, chosen))
-        left = [f"{row.tp}: {row.reason}" for row in rows if row.result is not ItemResult.ELECTED]
-        return RestartElection(sum(row.result is ItemResult.ELECTED for row in rows), tuple(left))
+        state, topics = choose(client)
+        rows = carry_out(client, plan_preferred(state, topics))
+        not_elected = [f"{row.tp}: {row.reason}" for row in rows if row.result is not ItemResult.ELECTED]
+        return RestartElection(sum(row.result is ItemResult.ELECTED for row in rows), tuple(not_elected))
 
     def why_no_election(self) -> str | None:
         from kctl.topics.elect import why_no_election
@@ -233,11 +233,11 @@ def shrunk_isrs(
     state: ClusterState, brokers: Collection[int], before: Mapping[TopicPartition, int]
 ) -> set[TopicPartition]:
     """Return the partitions on `brokers` with a smaller ISR than before."""
-    wanted = set(brokers)
+    broker_ids = set(brokers)
     return {
         p.tp
         for p in partitions_of(state)
-        if wanted.intersection(p.replicas) and len(p.isr) < before.get(p.tp, len(p.replicas))
+        if broker_ids.intersection(p.replicas) and len(p.isr) < before.get(p.tp, len(p.replicas))
     }
 
 

@@ -13,21 +13,21 @@ Fits = Callable[[Collection[int]], bool]
 
 
 def next_batch(
-    left: Collection[int],
+    pending: Collection[int],
     racks: Mapping[int, str | None],
     controller: int | None,
     *,
     max_unavailable: int = 1,
     fits: Fits = lambda _brokers: True,
 ) -> tuple[int, ...]:
-    """Return the next brokers of `left`; () if none are left.
+    """Return the next brokers of `pending`; () if none are left.
 
     controller: the current one; it comes last, and alone. fits: returns True if brokers can be stopped together as far
     as replicas are concerned.
     """
-    others = [broker for broker in left if broker != controller]
+    others = [broker for broker in pending if broker != controller]
     if not others:
-        return tuple(left)[:1]
+        return tuple(pending)[:1]
     ordered = sorted(others, key=lambda broker: (racks.get(broker) or "", broker))
     if max_unavailable == 1:
         return (min(others),)
@@ -50,8 +50,8 @@ def whole_order(
     fits: Fits = lambda _brokers: True,
 ) -> list[tuple[int, ...]]:
     """Return all batches, assuming that the controller does not change."""
-    left, found = set(brokers), []
-    while batch := next_batch(left, racks, controller, max_unavailable=max_unavailable, fits=fits):
-        found.append(batch)
-        left -= set(batch)
-    return found
+    pending, batches = set(brokers), []
+    while batch := next_batch(pending, racks, controller, max_unavailable=max_unavailable, fits=fits):
+        batches.append(batch)
+        pending -= set(batch)
+    return batches

@@ -109,7 +109,7 @@ def unfinished_run(cluster: Cluster, name: str, own_id: str | None = None) -> tu
     there is no such run either, and for errors that a stopped broker does not cause.
     """
     try:
-        found = cluster.snapshot(()).state.cluster_id
+        live_id = cluster.snapshot(()).state.cluster_id
     except ConnectionFailed as exc:
         path = None
         if may_be_down(exc):
@@ -117,16 +117,16 @@ def unfinished_run(cluster: Cluster, name: str, own_id: str | None = None) -> tu
         if path is None:
             raise
         return None, path
-    if found is None:
+    if live_id is None:
         raise OperationFailed("the cluster does not report its id")
-    return found, journals.find_unfinished(found)
+    return live_id, journals.find_unfinished(live_id)
 
 
-def read_unfinished(path: Path, wanted: Collection[int] | None) -> RestartState:
+def read_unfinished(path: Path, selected: Collection[int] | None) -> RestartState:
     """Return the state of a run. Raises Refused if other brokers are selected now, Busy if a process works on it."""
     journals.refuse_while_held(path)
     state = replay(journal.read(path), name=str(path))
-    if wanted is not None and set(wanted) != set(state.brokers):
+    if selected is not None and set(selected) != set(state.brokers):
         raise Refused(
             f"an unfinished rolling restart of this cluster covers broker {', '.join(map(str, state.brokers))}",
             hint="run the command without --brokers to resume it, or with --abandon to forget it",
@@ -135,15 +135,15 @@ def read_unfinished(path: Path, wanted: Collection[int] | None) -> RestartState:
     return state
 
 
-def choose(known: Mapping[int, Broker], wanted: Collection[int] | None) -> dict[int, Broker]:
-    """Return the selected brokers by id; all if `wanted` is None. Raises NotFound."""
-    missing = sorted(set(wanted or ()).difference(known))
+def choose(existing: Mapping[int, Broker], selected: Collection[int] | None) -> dict[int, Broker]:
+    """Return the selected brokers by id; all if `selected` is None. Raises NotFound."""
+    missing = sorted(set(selected or ()).difference(existing))
     if missing:
         raise NotFound(
             f"the cluster has no broker {', '.join(map(str, missing))}",
-            hint=f"brokers of the cluster: {', '.join(map(str, sorted(known)))}",
+            hint=f"brokers of the cluster: {', '.join(map(str, sorted(existing)))}",
         )
-    return {node: known[node] for node in sorted(known) if wanted is None or node in wanted}
+    return {node: existing[node] for node in sorted(existing) if selected is None or node in selected}
 
 
 def make_plan(
@@ -168,25 +168,25 @@ def make_plan(
         return _with_look(plan, cluster, cluster.snapshot([*first, *state.pending])) if there else plan
     until = clock.now() + min(_PATIENCE_S, options.timeout_s)
     while True:
-        left = list(brokers) if state is None else state.pending
+        broker_ids = list(brokers) if state is None else state.pending
         controller = cluster.controller()
-        seen = cluster.snapshot(left)
-        there = frozenset(seen.state.brokers)
+        current = cluster.snapshot(broker_ids)
+        there = frozenset(current.state.brokers)
         order = whole_order(
-            left,
+            broker_ids,
             {node: broker.rack for node, broker in brokers.items()},
             controller,
             max_unavailable=options.max_unavailable,
-            fits=lambda some: can_stop_together(seen, some, brokers),  # noqa: B023 - used within the round
+            fits=lambda some: can_stop_together(current, some, brokers),  # noqa: B023 - used within the round
         )
-        found: list[Blocker] = []
+        problems: list[Blocker] = []
         if there.issuperset(brokers):
-            found = list(dict.fromkeys(each for batch in order for each in gate(seen, batch, list(brokers))))
-        if not found or clock.now() >= until:
+            problems = list(dict.fromkeys(each for batch in order for each in gate(current, batch, list(brokers))))
+        if not problems or clock.now() >= until:
             break
         clock.sleep(_POLL_S)
-    plan = _plan(name, seen.state.cluster_id or "", brokers, order, controller, there, resumes, state)
-    return replace(_with_look(plan, cluster, seen), blockers=tuple(found))
+    plan = _plan(name, current.state.cluster_id or "", brokers, order, controller, there, resumes, state)
+    return replace(_with_look(plan, cluster, current), blockers=tuple(problems))
 
 
 def _first(state: RestartState, there: Collection[int]) -> list[int]:
@@ -196,26 +196,26 @@ def _first(state: RestartState, there: Collection[int]) -> list[int]:
     ]
 
 
-def _with_look(plan: RestartPlan, cluster: Cluster, seen: GateSnapshot) -> RestartPlan:
+def _with_look(plan: RestartPlan, cluster: Cluster, snapshot: GateSnapshot) -> RestartPlan:
     """Add what the topics show: unprotected ones, brokers that are down and not in the plan, hidden topics."""
     coming = [row.broker for row in plan.brokers]
-    hosts = {node for p in partitions_of(seen.state) for node in p.replicas}
+    hosts = {node for p in partitions_of(snapshot.state) for node in p.replicas}
     return replace(
         plan,
-        unprotected=tuple(unprotected(seen.state, seen.min_isr, coming)),
-        left_down=tuple(sorted(hosts.difference(seen.state.brokers, coming, plan.restarted))),
-        not_seen=tuple(_not_seen(cluster, seen)),
+        unprotected=tuple(unprotected(snapshot.state, snapshot.min_isr, coming)),
+        left_down=tuple(sorted(hosts.difference(snapshot.state.brokers, coming, plan.restarted))),
+        not_seen=tuple(_not_seen(cluster, snapshot)),
     )
 
 
-def _not_seen(cluster: Cluster, seen: GateSnapshot) -> Iterator[str]:
+def _not_seen(cluster: Cluster, snapshot: GateSnapshot) -> Iterator[str]:
     """Yield what the user may not describe. Not a blocker: operators of some topics may restart for those."""
     if cluster.hides_topics():
         yield (
             "this user may not describe all topics: brokers are stopped without checking the ISRs of the others "
             f"({NEED_ALL_TOPICS})"
         )
-    if isinstance(seen.quorum, NotAuthorized):
+    if isinstance(snapshot.quorum, NotAuthorized):
         yield (
             "this user may not describe the metadata quorum: brokers are stopped without checking its majority, and "
             "the controller may not be last (requires an ACL for Describe on the cluster)"
@@ -245,8 +245,8 @@ def _plan(
     return RestartPlan(name, cluster_id, resumes.stem if resumes else None, done, tuple(rows), (), ())
 
 
-def _way_out(found: Sequence[Blocker]) -> str:
-    without = any(isinstance(each, ZookeeperDown) for each in found)
+def _way_out(problems: Sequence[Blocker]) -> str:
+    without = any(isinstance(each, ZookeeperDown) for each in problems)
     return _ASK_ZOOKEEPER if without else _ASK_BROKERS
 
 

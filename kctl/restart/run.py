@@ -55,10 +55,10 @@ def _remaining(run: RestartRun) -> list[int]:
 
 def _same_cluster(run: RestartRun) -> None:
     """Raise OperationFailed if a run found by name, with all brokers down, is of another cluster with that name."""
-    found = run.cluster.snapshot(()).state.cluster_id
-    if found != run.state.cluster_id:
+    live_id = run.cluster.snapshot(()).state.cluster_id
+    if live_id != run.state.cluster_id:
         raise OperationFailed(
-            f"this is cluster {found}, but the run is of {run.state.cluster_id}",
+            f"this is cluster {live_id}, but the run is of {run.state.cluster_id}",
             hint="forget the run with --abandon",
         )
 
@@ -71,62 +71,68 @@ def _gate(run: RestartRun, until: float) -> tuple[tuple[int, ...], ReplicaWatch 
     while True:
         batch: tuple[int, ...] = ()
         try:
-            batch, found = _next_stop(run)
+            batch, problems = _next_stop(run)
             if not batch:
                 return (), None
-            if not found:
+            if not problems:
                 watch = run.cluster.watch(batch)
-                found = _changed(run, batch, watch)
-                if not found:
+                problems = _changed(run, batch, watch)
+                if not problems:
                     return batch, watch
         except ConnectionFailed as exc:
-            found = [Blocker(None, None, exc.message)]
+            problems = [Blocker(None, None, exc.message)]
         who = f"broker {ids(batch)}" if batch else "the next broker"
         if run.clock.now() >= until:
-            raise TimedOut(f"{who} cannot be stopped: {summary(found)}", hint="find the cause: `kctl cluster health`")
-        run.reporter.update(f"waiting to stop {who}: {summary(found)}", *share(run))
+            raise TimedOut(
+                f"{who} cannot be stopped: {summary(problems)}", hint="find the cause: `kctl cluster health`"
+            )
+        run.reporter.update(f"waiting to stop {who}: {summary(problems)}", *share(run))
         run.clock.sleep(POLL_S * 4)
 
 
 def _next_stop(run: RestartRun) -> tuple[tuple[int, ...], list[Blocker]]:
     """Return the next brokers and their blockers; the controller may have changed. () if one went down by itself."""
     controller = run.cluster.controller()  # first: with ZooKeeper, every broker is asked, which may take time
-    seen = run.cluster.snapshot(_remaining(run))
-    if not seen.state.brokers.keys() >= set(_remaining(run)):
+    current = run.cluster.snapshot(_remaining(run))
+    if not current.state.brokers.keys() >= set(_remaining(run)):
         return (), []
     batch = next_batch(
         _remaining(run),
         {node: row.broker.rack for node, row in run.state.brokers.items()},
         controller,
         max_unavailable=run.options.max_unavailable,
-        fits=lambda brokers: can_stop_together(seen, brokers, run.state.brokers),
+        fits=lambda brokers: can_stop_together(current, brokers, run.state.brokers),
     )
-    return batch, _blockers_now(run, seen, batch)
+    return batch, _blockers_now(run, current, batch)
 
 
 def _changed(run: RestartRun, batch: Sequence[int], watch: ReplicaWatch) -> list[Blocker]:
     """Return the blockers after the watch has started, which takes time. Ends the watch if there are any."""
-    found: list[Blocker] | None = None
+    problems: list[Blocker] | None = None
     try:
-        seen = run.cluster.snapshot(_remaining(run))
-        gone = sorted(set(_remaining(run)).difference(seen.state.brokers))
-        found = [Blocker(None, None, f"broker {ids(gone)} is down")] if gone else _blockers_now(run, seen, batch)
+        current = run.cluster.snapshot(_remaining(run))
+        missing_ids = sorted(set(_remaining(run)).difference(current.state.brokers))
+        problems = (
+            [Blocker(None, None, f"broker {ids(missing_ids)} is down")]
+            if missing_ids
+            else _blockers_now(run, current, batch)
+        )
     finally:
-        if found != []:
+        if problems != []:
             watch.end()
-    return found
+    return problems
 
 
-def _blockers_now(run: RestartRun, seen: GateSnapshot, batch: Sequence[int]) -> list[Blocker]:
-    return _down_again(run, seen) or gate(seen, batch, list(run.state.brokers))
+def _blockers_now(run: RestartRun, snapshot: GateSnapshot, batch: Sequence[int]) -> list[Blocker]:
+    return _down_again(run, snapshot) or gate(snapshot, batch, list(run.state.brokers))
 
 
-def _down_again(run: RestartRun, seen: GateSnapshot) -> list[Blocker]:
+def _down_again(run: RestartRun, snapshot: GateSnapshot) -> list[Blocker]:
     """Return blockers for brokers that were restarted and are down again: the next broker might fail as well."""
     return [
         Blocker(None, None, f"broker {node} was restarted and is down again")
         for node, row in run.state.brokers.items()
-        if row.phase is BrokerPhase.DONE and node not in seen.state.brokers
+        if row.phase is BrokerPhase.DONE and node not in snapshot.state.brokers
     ]
 
 
@@ -194,9 +200,9 @@ def _elect(run: RestartRun) -> None:
         return
     run.reporter.update("electing the preferred leaders", *share(run))
     run.entry(RestartStep.ELECT)
-    found = run.cluster.elect()
-    run.elected_count, run.elected_left = found.elected, found.left
-    run.entry(RestartStep.ELECTED, elected=found.elected, left=len(found.left))
+    election = run.cluster.elect()
+    run.elected_count, run.elected_left = election.elected, election.left
+    run.entry(RestartStep.ELECTED, elected=election.elected, left=len(election.left))
 
 
 # --- failures ---------------------------------------------------------------------------------------------------------

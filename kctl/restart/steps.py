@@ -108,7 +108,7 @@ def replay(entries: Iterable[Mapping[str, Any]], *, name: str) -> RestartState:
         for entry in entries:
             step = RestartStep(entry["step"])
             if step is RestartStep.BEGIN:
-                state = _begun(entry)
+                state = _initial_state(entry)
             elif state is None:
                 raise ValueError("its first entry is not `begin`")
             else:
@@ -151,7 +151,7 @@ def situation(state: RestartState, there: Collection[int] | None = None) -> str:
     return "; ".join(rows)
 
 
-def _begun(entry: Mapping[str, Any]) -> RestartState:
+def _initial_state(entry: Mapping[str, Any]) -> RestartState:
     brokers = [Broker(int(b["broker"]), str(b["host"]), int(b["port"]), b["rack"]) for b in entry["brokers"]]
     return RestartState(
         cluster=str(entry["cluster"]),

@@ -115,7 +115,7 @@ def begin(cluster: str, cluster_id: str, run: str, evidence: Path, brokers: Coll
 def refuse_while_at_work(cluster_id: str) -> None:
     """Raise Busy if a run of the cluster is active."""
     for path in run_files.runs(folder(cluster_id)):
-        if journal.held(path):
+        if journal.is_locked(path):
             raise Busy(f"another validation of this cluster is running ({path.stem})", hint="wait until it has ended")
 
 

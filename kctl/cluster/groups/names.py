@@ -29,8 +29,8 @@ def check_id(name: str, noun: str) -> str:
     try:
         size = len(name.encode("utf-8"))
     except UnicodeEncodeError:
-        shown = name.encode("utf-8", "backslashreplace").decode()
-        raise UsageError(f"{shown!r} is not a {noun}: it is not UTF-8 text") from None
+        printable = name.encode("utf-8", "backslashreplace").decode()
+        raise UsageError(f"{printable!r} is not a {noun}: it is not UTF-8 text") from None
     if size > MAX_ID_BYTES:
         raise UsageError(f"{name[:40] + '…'!r} is not a {noun}: it has {size:,} bytes; the maximum is {MAX_ID_BYTES:,}")
     return name

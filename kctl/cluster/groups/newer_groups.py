@@ -65,9 +65,9 @@ def describe_newer(client: ClusterClient, groups: Mapping[str, Group]) -> dict[s
     results: dict[str, Group | KctlError] = {}
     for kind in sorted({group.type for group in groups.values() if group.type}):
         names = [name for name, group in groups.items() if group.type == kind]
-        known = {name: groups[name].coordinator for name in names}
+        coordinators = {name: groups[name].coordinator for name in names}
         try:
-            results |= ask_coordinators(client, names, partial(_ask, client, kind, groups), known=known)
+            results |= ask_coordinators(client, names, partial(_ask, client, kind, groups), known=coordinators)
         except NotSupported:
             results |= {name: groups[name] for name in names}
     return results
@@ -165,9 +165,9 @@ def fetch_start_offsets(client: ClusterClient, groups: Mapping[str, Group]) -> d
 
     A failure is a value, also NotSupported.
     """
-    known = {name: group.coordinator for name, group in groups.items()}
+    coordinators = {name: group.coordinator for name, group in groups.items()}
     try:
-        return ask_coordinators(client, groups, partial(_ask_offsets, client), known=known)
+        return ask_coordinators(client, groups, partial(_ask_offsets, client), known=coordinators)
     except NotSupported as exc:
         return dict.fromkeys(groups, exc)
 

@@ -58,8 +58,8 @@ def _from_jaas(keys: StoreKeys, jaas: str, mechanism: str) -> tuple[str, str]:
     module = _login_module(keys, jaas)
     served = _mechanisms_of(module.name)
     if not served or not mechanism.startswith(served):
-        shown = module.name if re.fullmatch(r"[\w.$]{1,200}", module.name) else "of this name"
-        raise InvalidFile(f"{keys.source}: the login module {shown} does not support {mechanism}")
+        module_name = module.name if re.fullmatch(r"[\w.$]{1,200}", module.name) else "of this name"
+        raise InvalidFile(f"{keys.source}: the login module {module_name} does not support {mechanism}")
     options = module.options
     if options.get("tokenauth", "").lower() == "true":
         raise InvalidFile(

@@ -98,11 +98,11 @@ def client_settings(properties: Mapping[str, str], *, source: str, ignore_unknow
             raise _unknown(source, written)
         if not written.startswith("config.providers"):
             left_out.append(written)
-    chosen = {key: _agreed(source, key, ranks[min(ranks)]) for key, ranks in by_key.items()}
-    values = {key: entry.value for key, entry in chosen.items()}
+    entries = {key: _agreed(source, key, ranks[min(ranks)]) for key, ranks in by_key.items()}
+    values = {key: entry.value for key, entry in entries.items()}
     if not lenient:
-        _check_protocol(source, values, chosen)
-    return ClientSettings(source, values, {key: each.written_as for key, each in chosen.items()}, tuple(left_out))
+        _check_protocol(source, values, entries)
+    return ClientSettings(source, values, {key: each.written_as for key, each in entries.items()}, tuple(left_out))
 
 
 def _understood(written: str) -> tuple[int, str]:
@@ -125,8 +125,8 @@ def _spring(written: str) -> tuple[int, str]:
     role, _, behind = rest.partition(".")
     if role.lower() in _ROLES:
         rest, rank = behind, _ROLES[role.lower()]
-    if found := _MAP_KEY.fullmatch(rest):
-        key = (found[1] or found[2]).strip("\"'")
+    if match := _MAP_KEY.fullmatch(rest):
+        key = (match[1] or match[2]).strip("\"'")
         return rank, SYNONYMS.get(key, key)
     return rank, _SPRING_NAMES.get(re.sub("[-_]", "", rest).lower(), written)
 
@@ -134,13 +134,13 @@ def _spring(written: str) -> tuple[int, str]:
 def _unknown(source: str, written: str) -> InvalidFile:
     from kctl.base.text import printable
 
-    shown = printable(written) if len(written) <= 100 else "a key that is very long"
-    meant = right_name(written)
+    printed_key = printable(written) if len(written) <= 100 else "a key that is very long"
+    suggestion = right_name(written)
     if written.lower().startswith(_SPRING):
-        right = f"write it as {_SPRING}properties.{meant or 'NAME'};"
+        right = f"write it as {_SPRING}properties.{suggestion or 'NAME'};"
     else:
-        right = f"did you mean {meant}?" if meant else "remove it;"
-    return InvalidFile(f"{source}: unknown setting {shown}", hint=f"{right} {_IGNORE}")
+        right = f"did you mean {suggestion}?" if suggestion else "remove it;"
+    return InvalidFile(f"{source}: unknown setting {printed_key}", hint=f"{right} {_IGNORE}")
 
 
 def _agreed(source: str, key: str, entries: list[_Entry]) -> _Entry:
@@ -158,13 +158,13 @@ def _agreed(source: str, key: str, entries: list[_Entry]) -> _Entry:
     return entries[0]
 
 
-def _check_protocol(source: str, values: Mapping[str, str], chosen: Mapping[str, _Entry]) -> None:
+def _check_protocol(source: str, values: Mapping[str, str], entries: Mapping[str, _Entry]) -> None:
     """Require security.protocol: without it, Kafka's clients connect in plaintext and without a login."""
     if PROTOCOL in values:
         return
-    login = [key for key in chosen if key in SASL_KEYS]
-    tls = [key for key in chosen if key in STORE_KEYS]
+    login = [key for key in entries if key in SASL_KEYS]
+    tls = [key for key in entries if key in STORE_KEYS]
     if login or tls:
-        written = chosen[(login or tls)[0]].written_as
+        written = entries[(login or tls)[0]].written_as
         right = "SASL_SSL (or SASL_PLAINTEXT)" if login else "SSL"
         raise InvalidFile(f"{source}: {written} has no effect without {PROTOCOL}", hint=f"add {PROTOCOL}={right}")

@@ -99,12 +99,12 @@ _SECURITY_WORD = re.compile(r"ssl|sasl|security|jaas|truststore|keystore|trust.s
 
 
 def is_known(key: str) -> bool:
-    """Whether kctl knows the meaning of the key, even if it does not read the key."""
+    """Return True if kctl knows the meaning of the key, even if it does not read the key."""
     return key in READ or key in HARMLESS or key in REFUSED or key.startswith(HARMLESS_PREFIXES)
 
 
 def concerns_security(key: str) -> bool:
-    """Whether an unknown key may be a security setting, so that ignoring it could expose a login."""
+    """Return True if an unknown key may be a security setting, so that ignoring it could expose a login."""
     return bool(_SECURITY_WORD.search(key.lower()))
 
 

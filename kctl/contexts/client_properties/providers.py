@@ -62,9 +62,9 @@ class Providers:
         class_name = properties.get(f"{own}.class", "").strip()
         short = class_name.rpartition(".")[2]
         if short not in _CLASSES or not class_name.endswith(_PACKAGE + short):
-            shown = class_name if re.fullmatch(r"[\w.$]+", class_name) else "missing"
+            class_text = class_name if re.fullmatch(r"[\w.$]+", class_name) else "missing"
             raise InvalidFile(
-                f"{self._source}: {own}.class is {shown}, which kctl cannot load",
+                f"{self._source}: {own}.class is {class_text}, which kctl cannot load",
                 hint=f"use {', '.join(_CLASSES)} from {_PACKAGE.rstrip('.')}",
             )
         paths = properties.get(f"{own}.param.allowed.paths", "")
@@ -136,10 +136,10 @@ def without_placeholder(what: str, text: str, *, secret: bool, whole: bool = Tru
     if not placeholder and not secret:
         placeholder = _VARIABLE.search(text)
     if placeholder:
-        shown = placeholder[0] if len(placeholder[0]) <= 60 and placeholder[0].isprintable() else "a placeholder"
+        preview = placeholder[0] if len(placeholder[0]) <= 60 and placeholder[0].isprintable() else "a placeholder"
         if secret:  # the placeholder may be a real password
-            shown = f"{re.match(r'[^A-Za-z0-9_ ]+|__', placeholder[0])[0]}…"  # type: ignore[index]  # all begin so
-        raise InvalidFile(f"{what} has {shown}, an unresolved placeholder", hint=_WAY_OUT)
+            preview = f"{re.match(r'[^A-Za-z0-9_ ]+|__', placeholder[0])[0]}…"  # type: ignore[index]  # all begin so
+        raise InvalidFile(f"{what} has {preview}, an unresolved placeholder", hint=_WAY_OUT)
     return text
 
 
@@ -175,7 +175,7 @@ def _allowed(where: str, provider: _Provider, path: str) -> Path:
 def _property(where: str, path: Path, name: str) -> str:
     from kctl.base.properties import load_properties
 
-    data = _read(where, path)
+    data = _read_file(where, path)
     try:
         data.decode("utf-8")
     except UnicodeDecodeError:
@@ -193,14 +193,14 @@ def _file(where: str, folder: Path, name: str) -> str:
     """Read a file in a folder, as Kubernetes mounts secrets. The final newline is not part of the secret."""
     if "/" in name or name in {"", ".", ".."}:
         raise InvalidFile(f"{where}, but {name!r} is not a file name")
-    data = _read(where, folder / name)
+    data = _read_file(where, folder / name)
     try:
         return data.decode("utf-8").removesuffix("\n").removesuffix("\r")
     except UnicodeDecodeError:
         raise InvalidFile(f"{where}, but {folder / name} is not UTF-8 text") from None
 
 
-def _read(where: str, path: Path) -> bytes:
+def _read_file(where: str, path: Path) -> bytes:
     from kctl.base.input_file import read_input
 
     try:

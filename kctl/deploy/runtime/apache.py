@@ -95,18 +95,18 @@ def _responding(
     version: str, sha512: str | None, failures: list[KctlError], note: Callable[[str], None]
 ) -> list[tuple[Mirror, str]]:
     """Return the mirrors that have the version, with its checksum. Asks all mirrors at the same time."""
-    known = mirrors()
+    sites = mirrors()
     if sha512 is not None:
-        return [(mirror, sha512) for mirror in known]
+        return [(mirror, sha512) for mirror in sites]
     name = f"{archive_name(version)}.sha512"
 
     def checksum_at(mirror: Mirror) -> str:
         url = f"{mirror.checksums}/{version}/{name}"
         return archive.parse_sha512(fetch_text(url, max_bytes=64 * 1024), source=url)
 
-    requests = [(host_of(m.checksums), lambda m=m: checksum_at(m)) for m in known]
+    requests = [(host_of(m.checksums), lambda m=m: checksum_at(m)) for m in sites]
     usable = []
-    for mirror, response in zip(known, within_all(ANSWER_TIMEOUT_S, requests), strict=True):
+    for mirror, response in zip(sites, within_all(ANSWER_TIMEOUT_S, requests), strict=True):
         if isinstance(response, str):
             usable.append((mirror, response))
         else:

@@ -32,7 +32,7 @@ Advance = Callable[[int, int], None]
 
 
 def parse_sha512(text: str, *, source: str) -> str:
-    """The SHA-512 in a checksum file, as 128 lower-case hex digits.
+    """Return the SHA-512 in a checksum file, as 128 lowercase hex digits.
 
     Understands Apache's own form (`gpg --print-md`: «NAME: 1A2B 3C4D …» over several lines), sha512sum's
     («HEX  NAME»), BSD's («SHA512 (NAME) = HEX») and the bare digits. Raises InvalidFile.
@@ -48,20 +48,20 @@ def parse_sha512(text: str, *, source: str) -> str:
     raise InvalidFile(f"{source} has no SHA-512", hint="it must have 128 hexadecimal digits")
 
 
-def read_sha512(archive: Path, given: str | None) -> str:
-    """The SHA-512 that `archive` must have: `given` (digits, or a file that has them) or ARCHIVE.sha512 beside it.
+def read_sha512(archive: Path, checksum: str | None) -> str:
+    """The SHA-512 that `archive` must have: `checksum` (digits, or a file that has them) or ARCHIVE.sha512 beside it.
 
     Raises InvalidFile, or Refused when there is none: an unchecked archive is not unpacked.
     """
-    if given is not None and _HEX_512.fullmatch(given.strip().lower()):
-        return given.strip().lower()
-    path = Path(given) if given is not None else archive.with_name(archive.name + ".sha512")
+    if checksum is not None and _HEX_512.fullmatch(checksum.strip().lower()):
+        return checksum.strip().lower()
+    path = Path(checksum) if checksum is not None else archive.with_name(archive.name + ".sha512")
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
             return parse_sha512(file.read(_MAX_CHECKSUM_BYTES), source=str(path))
     except OSError as exc:
-        if given is not None:
-            raise InvalidFile(f"--sha512 {given} is neither 128 hexadecimal digits nor a readable file") from exc
+        if checksum is not None:
+            raise InvalidFile(f"--sha512 {checksum} is neither 128 hexadecimal digits nor a readable file") from exc
         raise Refused(
             f"there is no SHA-512 to check {archive} against",
             hint=f"put {path.name} beside it, or set --sha512 to the digits that Apache publishes",
@@ -119,11 +119,13 @@ def _hostile(archive: Path, what: str) -> Refused:
 def _checked(member: tarfile.TarInfo, number: int, unpacked: int, archive: Path) -> int:
     """Return the entry's size if a release may have such an entry. Raises Refused."""
     path = PurePosixPath(member.name)
-    shown = member.name[:200]
+    short_name = member.name[:200]
     if path.is_absolute() or ".." in path.parts or "\\" in member.name or "\0" in member.name:
-        raise _hostile(archive, f"the entry {shown!r} points outside")
+        raise _hostile(archive, f"the entry {short_name!r} points outside")
     if not (member.isreg() or member.isdir()):
-        raise _hostile(archive, f"the entry {shown!r} is a {'link' if member.issym() or member.islnk() else 'device'}")
+        raise _hostile(
+            archive, f"the entry {short_name!r} is a {'link' if member.issym() or member.islnk() else 'device'}"
+        )
     if number >= MAX_MEMBERS:
         raise _hostile(archive, f"it has more than {MAX_MEMBERS} entries")
     if member.size < 0 or unpacked + member.size > MAX_UNPACKED_BYTES:
@@ -144,15 +146,15 @@ def _target(member: tarfile.TarInfo) -> Path | None:
 def _copy(tar: tarfile.TarFile, member: tarfile.TarInfo, target: Path, archive: Path) -> None:
     source = tar.extractfile(member)
     assert source is not None  # a regular file
-    left = member.size
+    remaining_bytes = member.size
     try:
         with target.open("xb") as out:
-            while chunk := source.read(min(_CHUNK, left)) if left else b"":
+            while chunk := source.read(min(_CHUNK, remaining_bytes)) if remaining_bytes else b"":
                 out.write(chunk)
-                left -= len(chunk)
+                remaining_bytes -= len(chunk)
     except FileExistsError as exc:
         raise _hostile(archive, f"the entry {member.name[:200]!r} is there twice") from exc
-    if left:
+    if remaining_bytes:
         raise tarfile.ReadError("unexpected end of data")
 
 

@@ -113,8 +113,8 @@ class ClassArchive:
     def _seal(self) -> Seal | None:
         try:
             with self._seal_path.open(encoding="utf-8") as file:
-                found = json.loads(file.read(_MAX_SEAL_BYTES))
-            return Seal(int(found["size_bytes"]), int(found["crc32c"]))
+                seal = json.loads(file.read(_MAX_SEAL_BYTES))
+            return Seal(int(seal["size_bytes"]), int(seal["crc32c"]))
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
@@ -127,8 +127,8 @@ def archives_for(folder: Path, stems: Iterable[str], java: Java, jars: Iterable[
     except OSError:
         digest.update(str(java.version).encode())
     for path in sorted(jars):
-        found = path.stat()
-        digest.update(f"{path}\t{found.st_size}\t{found.st_mtime_ns}\n".encode())
+        status = path.stat()
+        digest.update(f"{path}\t{status.st_size}\t{status.st_mtime_ns}\n".encode())
     suffix = "aot" if java.version >= _AOT_CACHE_JAVA else "jsa"
     end = f"java-{java.version}-{digest.hexdigest()[:12]}.{suffix}"
     return [ClassArchive(folder / f"{stem}-{end}", java) for stem in stems]
@@ -137,8 +137,8 @@ def archives_for(folder: Path, stems: Iterable[str], java: Java, jars: Iterable[
 def kafka_archives(java: Java, libs: Path, kafka_version: str) -> dict[NodeKind, ClassArchive]:
     """Return the archives of a broker and a ZooKeeper for this Java and these jars."""
     stems = [f"{kind}-{kafka_version}" for kind in KINDS]
-    found = archives_for(paths.cache_dir() / "kafka", stems, java, libs.glob("*.jar"))
-    return dict(zip(KINDS, found, strict=True))
+    archives = archives_for(paths.cache_dir() / "kafka", stems, java, libs.glob("*.jar"))
+    return dict(zip(KINDS, archives, strict=True))
 
 
 def _measure(path: Path) -> Seal:

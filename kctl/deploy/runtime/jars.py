@@ -121,8 +121,8 @@ def check_jars(home: Path, manifest: Manifest, *, contents: bool) -> list[JarPro
     """Return all differences from the manifest. contents: hash every jar; else compare only the sizes."""
     libs = home / LIBS
     problems = [JarProblem(jar.name, p) for jar in manifest.jars if (p := _jar_problem(libs, jar, contents))]
-    known = {jar.name for jar in manifest.jars}
-    problems += [JarProblem(p.name, "extra") for p in sorted(libs.glob("*.jar")) if p.name not in known]
+    listed_names = {jar.name for jar in manifest.jars}
+    problems += [JarProblem(p.name, "extra") for p in sorted(libs.glob("*.jar")) if p.name not in listed_names]
     return problems
 
 

@@ -143,11 +143,11 @@ def find_java(
             return java
         if newest is None or java.version > newest.version:
             newest = java
-    found = f"only Java {newest.version} was found, in {newest.home}" if newest else "none was found"
+    reason = f"only Java {newest.version} was found, in {newest.home}" if newest else "none was found"
     if newest is None and environ.get("JAVA_HOME"):
-        found += f", and {environ['JAVA_HOME']}, which JAVA_HOME names, has none that runs"
+        reason += f", and {environ['JAVA_HOME']}, which JAVA_HOME names, has none that runs"
     raise NotSupported(
-        f"Java {minimum} or newer is needed; {found}",
+        f"Java {minimum} or newer is needed; {reason}",
         hint="set JAVA_HOME to a newer Java, or install one (Debian, Ubuntu: apt install openjdk-17-jre-headless)"
         ", or without root: pip install 'kctl[jre]'",
         details={"minimum": minimum, "found": newest.version if newest else None},

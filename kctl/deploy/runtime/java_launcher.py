@@ -52,8 +52,8 @@ def has_module(java: Java) -> bool:
         listed = None
     if listed:
         return MODULE in listed.group(1).split()
-    asked = run([str(java.executable), "--list-modules"], timeout_s=20.0)
-    return any(line.partition("@")[0] == MODULE for line in asked.text.splitlines())
+    modules = run([str(java.executable), "--list-modules"], timeout_s=20.0)
+    return any(line.partition("@")[0] == MODULE for line in modules.text.splitlines())
 
 
 def launcher_home(java: Java) -> Path:

@@ -126,5 +126,7 @@ def failure(version: str, tool: str, lines: list[str]) -> KctlError:
         )
     if re.search(r"Could not find artifact|not found in|UNRESOLVED DEPENDENCIES|unresolved dependency", text):
         return NotFound(f"{tool} did not find Kafka {version} in its repository")
-    said = [line for line in lines if "[ERROR]" in line or "Exception" in line] or lines
-    return OperationFailed(f"{tool} failed: {said[0].removeprefix('[ERROR]').strip()[:300] if said else 'no output'}")
+    messages = [line for line in lines if "[ERROR]" in line or "Exception" in line] or lines
+    return OperationFailed(
+        f"{tool} failed: {messages[0].removeprefix('[ERROR]').strip()[:300] if messages else 'no output'}"
+    )

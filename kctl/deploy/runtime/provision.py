@@ -111,8 +111,8 @@ def runtimes_lock(timeout_s: float, progress: Progress) -> Iterator[None]:
     try:
         _wait_for(fd, folder, timeout_s, progress)
         for name in (_PARTIAL, _OLD):
-            for left in folder.glob(f"{name}*"):
-                shutil.rmtree(left, ignore_errors=True)
+            for leftover in folder.glob(f"{name}*"):
+                shutil.rmtree(leftover, ignore_errors=True)
         yield
     finally:
         os.close(fd)  # releases the lock
@@ -151,7 +151,7 @@ def source_names(version: str, archive_path: str | None) -> list[str]:
     if archive_path is not None:
         return [f"archive {archive_path}"]
     downloads = [f"{mirror.archives}/{version}/{apache.archive_name(version)}" for mirror in apache.mirrors()]
-    by = [f"Maven coordinates, by {tool}" for tool, found in (("mvn", find_mvn()), ("Ivy", find_ivy())) if found]
+    by = [f"Maven coordinates, by {tool}" for tool, program in (("mvn", find_mvn()), ("Ivy", find_ivy())) if program]
     return [*downloads, *by]
 
 
@@ -201,16 +201,16 @@ def _from_archive(request: InstallRequest, path: Path, stage: Path) -> str:
         raise NotFound(f"archive {path} does not exist")
     expected = archive.read_sha512(path, request.sha512)
 
-    def shown(message: str) -> archive.Advance:
+    def advance(message: str) -> archive.Advance:
         return lambda done, total: request.progress.update(message, done, total)
 
-    if archive.sha512_of(path, shown(f"checking {path.name}")) != expected:
+    if archive.sha512_of(path, advance(f"checking {path.name}")) != expected:
         raise Refused(
             f"{path} does not have the expected SHA-512",
             hint="the file is damaged or another one; download it again",
             reason=Reason.UNSAFE,
         )
-    archive.unpack_jars(path, stage, shown(f"unpacking {path.name}"))
+    archive.unpack_jars(path, stage, advance(f"unpacking {path.name}"))
     return f"archive {path.name}"
 
 
@@ -248,12 +248,13 @@ def _from_ivy(request: InstallRequest, stage: Path) -> str:
 def _finish(version: str, stage: Path, source: str) -> jars.Manifest:
     """Check that `stage` has this version, write its manifest, and sync everything to disk."""
     libs = stage / jars.LIBS
-    found = jars.kafka_version(libs)
-    if found != version:
+    jar_version = jars.kafka_version(libs)
+    if jar_version != version:
         raise Refused(
-            f"{source} has Kafka {found}, not {version}" if found else f"{source} has no broker",
-            hint=f"set --kafka-version {found}" if found else "use a binary release, kafka_SCALA-VERSION.tgz",
-            reason=Reason.IMPOSSIBLE,
+            f"{source} has Kafka {jar_version}, not {version}" if jar_version else f"{source} has no broker",
+            hint=f"set --kafka-version {jar_version}"
+            if jar_version
+            else "use a binary release, kafka_SCALA-VERSION.tgz",
         )
     manifest = jars.describe_jars(libs, version=version, source=source)
     jars.write_manifest(stage, manifest)

@@ -72,27 +72,27 @@ def find_runtime(version: str | None = None, *, kafka_home: str | None = None) -
     if version is not None:
         checked_version(version)
     if kafka_home:
-        return _given(kafka_home, version, "--kafka-home")
+        return _runtime_at(kafka_home, version, "--kafka-home")
     from_environment = os.environ.get("KAFKA_HOME")
     if from_environment:
-        found = _given(from_environment, None, "KAFKA_HOME")
-        if version in {None, found.version}:
-            return found
+        runtime = _runtime_at(from_environment, None, "KAFKA_HOME")
+        if version in {None, runtime.version}:
+            return runtime
     return _provisioned(version or DEFAULT_VERSION)
 
 
-def _given(home: str, version: str | None, option: str) -> KafkaRuntime:
+def _runtime_at(home: str, version: str | None, option: str) -> KafkaRuntime:
     base = Path(home).absolute()
     for libs in (base / jars.LIBS, base):
-        found = jars.kafka_version(libs)
-        if found is None:
+        jar_version = jars.kafka_version(libs)
+        if jar_version is None:
             continue
-        if version not in {None, found}:
+        if version not in {None, jar_version}:
             raise UsageError(
-                f"{option} {home} has Kafka {found}, not {version}",
+                f"{option} {home} has Kafka {jar_version}, not {version}",
                 hint="omit --kafka-version, or choose another folder",
             )
-        return KafkaRuntime(found, libs, option)
+        return KafkaRuntime(jar_version, libs, option)
     raise NotFound(
         f"{option} {home} has no Kafka: no kafka_2.*.jar in it or in its libs/",
         hint="set it to the folder of an unpacked Kafka release, or unset it and run `kctl runtime install`",
@@ -162,9 +162,9 @@ def install_runtime(
     """
     from kctl.deploy.runtime import provision  # what only an installation needs: HTTP, tar, Maven
 
-    wanted = requested_version(version, archive)
+    wanted_version = requested_version(version, archive)
     request = provision.InstallRequest(
-        version=wanted,
+        version=wanted_version,
         archive=Path(archive) if archive else None,
         sha512=sha512,
         force=force,
@@ -172,9 +172,9 @@ def install_runtime(
         progress=progress or NoProgress(),
         note=note or (lambda _: None),
     )
-    home = home_of(wanted)
+    home = home_of(wanted_version)
     manifest = provision.install(request, home)
-    return KafkaRuntime(wanted, home / jars.LIBS, manifest.source)
+    return KafkaRuntime(wanted_version, home / jars.LIBS, manifest.source)
 
 
 def requested_version(version: str | None, archive: str | None) -> str:
@@ -224,10 +224,10 @@ def installed_home(version: str) -> Path:
     """Return the folder of an installed version. Raises NotFound with the installed versions."""
     home = home_of(version)
     if not home.is_dir():
-        known = ", ".join(r.version for r in list_runtimes())
+        versions = ", ".join(r.version for r in list_runtimes())
         raise NotFound(
             f"Kafka {version} is not installed",
-            hint=f"installed: {known}" if known else "install it with `kctl runtime install`",
+            hint=f"installed: {versions}" if versions else "install it with `kctl runtime install`",
         )
     return home
 

@@ -26,7 +26,7 @@ _END_S = 180.0  # Java 25 assembles an archive in a process of its own, for as l
 def make_archives(
     host: Host, *, java: Java, libs: Path, kafka_version: str, progress: Progress | None = None
 ) -> Mapping[NodeKind, Path]:
-    """The archives, made when they are missing: one ZooKeeper and one broker run for some seconds in a folder of
+    """Return the archives; create missing ones: one ZooKeeper and one broker run for some seconds in a folder of
     their own, and write them as they end.
 
     Raises what `start` and `stop` raise, NotSupported for a Java that cannot make one, OperationFailed when it wrote

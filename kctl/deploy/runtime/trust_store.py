@@ -34,17 +34,17 @@ _BUNDLES = (
 
 def system_certificates(environ: Mapping[str, str]) -> list[bytes]:
     """Return the CAs in SSL_CERT_FILE, else in the system's bundle, as DER; [] if there are none."""
-    chosen = environ.get("SSL_CERT_FILE")
-    for path in (chosen,) if chosen else (*_BUNDLES, ssl.get_default_verify_paths().cafile):
+    certificate_file = environ.get("SSL_CERT_FILE")
+    for path in (certificate_file,) if certificate_file else (*_BUNDLES, ssl.get_default_verify_paths().cafile):
         if path is None:
             continue
         try:
             text = read_path(Path(path), max_bytes=_MAX_BUNDLE_BYTES).decode("ascii", "replace")
         except (OSError, InvalidFile):
             continue
-        found = [der for block in _PEM.findall(text) if (der := _der(block)) is not None]
-        if found:
-            return list(dict.fromkeys(found))
+        certificates = [der for block in _PEM.findall(text) if (der := _der(block)) is not None]
+        if certificates:
+            return list(dict.fromkeys(certificates))
     return []
 
 

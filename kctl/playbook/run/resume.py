@@ -48,7 +48,7 @@ class RunOverview:
 def overview(path: Path, state: RunState) -> RunOverview:
     """Return the status of a run from its journal."""
     ended = state.ended
-    running = journal.held(path)
+    running = journal.is_locked(path)
     ids = list(state.header.get("steps", []))
     failed = [key for key, done in state.done.items() if done.fatal and "/" not in key and "[" not in key]
     remaining = [] if state.complete else [each for each in ids if each not in state.done]

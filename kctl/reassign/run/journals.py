@@ -76,7 +76,7 @@ def begin(plan: RunPlan) -> Journal:
 def refuse_second(path: Path) -> None:
     """Raise Refused because the run of `path` has not ended; Busy if a process carries the run out."""
     what, since, pid = _describe(path)
-    if journal.held(path):
+    if journal.is_locked(path):
         process = "" if pid is None else f" (pid {pid})"
         raise Busy(f"a reassignment of this cluster is running{process}{since}: {what}", hint=_WHILE_RUNNING)
     raise Refused(

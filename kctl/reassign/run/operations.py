@@ -290,12 +290,12 @@ def take(
     timeout_s: the limit of that wait; None: no limit for the end of a batch (PAUSE), else two minutes. Raises Refused
     (Busy) without a request, TimedOut if that process does not release the journal.
     """
-    if request is not None and journal.held(path):
+    if request is not None and journal.is_locked(path):
         limit_s = _YIELD_S if timeout_s is None and request is not RunRequest.PAUSE else timeout_s
         journals.leave_request(path, request)
         with operator.waiting() as waiting:
             _until_free(path, limit_s, waiting)
-    elif journal.held(path):
+    elif journal.is_locked(path):
         journals.refuse_second(path)
     held = journal.resume(path)
     journals.withdraw_request(path)  # not before it is held: a request to the process that holds it would be lost
@@ -304,7 +304,7 @@ def take(
 
 def _until_free(path: Path, limit_s: float | None, waiting: Callable[[], None]) -> None:
     deadline = None if limit_s is None else Deadline(limit_s)
-    while journal.held(path):
+    while journal.is_locked(path):
         if deadline is not None and deadline.expired:
             raise TimedOut(
                 f"the kctl process that carries out {path.stem} did not release it within {deadline.seconds:g} s",

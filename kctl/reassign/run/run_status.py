@@ -209,7 +209,7 @@ def _todo(last: LastRun | None, overview: RunSummary | None) -> str | None:
 
 def _overview(last: LastRun, changed: PlanPositions, current: Mapping[Resource, Values]) -> RunSummary:
     throttle, changes = _throttle_now(last.state, current)
-    state, alive = last.state, journal.held(last.path)
+    state, alive = last.state, journal.is_locked(last.path)
     return RunSummary(
         kind=state.plan.kind,
         state=_phase(state, alive),

@@ -206,7 +206,7 @@ def lock_unfinished(path: Path, target: str) -> tuple[Journal, CloneState]:
 
 def refuse_while_held(path: Path, target: str) -> None:
     """Raise Busy if a process works on the copy."""
-    if journal.held(path):
+    if journal.is_locked(path):
         raise _busy(target)
 
 

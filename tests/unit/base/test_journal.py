@@ -71,19 +71,19 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
     ) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == "held\n"
-        assert journal.held(path)
+        assert journal.is_locked(path)
         with pytest.raises(Busy):
             journal.resume(path)
         assert journal.read(path)[0]["step"] == "begin"
         other.kill()
-    assert not journal.held(path)
+    assert not journal.is_locked(path)
     with journal.resume(path) as held:
         assert held.entries[0]["step"] == "begin"
 
 
 def test_what_is_not_there(tmp_path: Path) -> None:
     path = tmp_path / "none.jsonl"
-    assert not journal.held(path)
+    assert not journal.is_locked(path)
     with pytest.raises(NotFound):
         journal.read(path)
     with pytest.raises(NotFound):
@@ -214,7 +214,7 @@ def test_what_is_no_file_is_named_and_does_not_hang(tmp_path: Path, kind: str) -
     else:
         path.symlink_to("/dev/zero")
     with server:
-        for function in (journal.read, journal.resume, journal.held):
+        for function in (journal.read, journal.resume, journal.is_locked):
             with pytest.raises(InvalidFile, match=r"is a|is not a file"):
                 function(path)
         with pytest.raises(InvalidFile):

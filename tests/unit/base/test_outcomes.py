@@ -14,12 +14,12 @@ NO, FORBIDDEN, BROKE, LOST = Refused("no"), NotAuthorized("no"), OperationFailed
 @pytest.mark.parametrize("errors", [[NO], [FORBIDDEN, NO]])
 def test_all_refused(errors: list[KctlError]) -> None:
     with pytest.raises(type(errors[0])):
-        raise_refusal(errors, asked=len(errors))
+        raise_refusal(errors, requested=len(errors))
 
 
 @pytest.mark.parametrize(("errors", "asked"), [([], 0), ([], 2), ([NO], 2), ([NO, BROKE], 2), ([LOST, NO], 2)])
 def test_something_may_have_been_done(errors: list[KctlError], asked: int) -> None:
-    raise_refusal(errors, asked=asked)
+    raise_refusal(errors, requested=asked)
 
 
 @pytest.mark.parametrize(

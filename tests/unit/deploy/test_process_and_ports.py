@@ -212,7 +212,7 @@ def test_a_taken_port_and_its_owner(listener: int) -> None:
     assert owner is not None
     assert owner.pid == os.getpid()
     assert f"pid {os.getpid()}" in str(owner)
-    with pytest.raises(Busy, match=rf"port {listener} of broker-1 is taken by pid {os.getpid()} \(") as caught:
+    with pytest.raises(Busy, match=rf"port {listener} of broker-1 is in use by pid {os.getpid()} \(") as caught:
         ports.check_free([(listener, "broker-1")])
     assert caught.value.details["pid"] == os.getpid()
 

@@ -144,9 +144,9 @@ def test_what_is_lacking_is_found_before_anything_is_done(text: str, says: str) 
 
 def test_commands_for_brokers_that_are_not_restarted_now_are_no_mistake() -> None:
     hooks = parse_hooks("stop: [ls]\nstart: [ls]\nbrokers: {7: {stop: [ls]}}\n", source="f")
-    check_brokers(hooks, BROKERS, ("stop", "start"), known=[1, 2, 7])
+    check_brokers(hooks, BROKERS, ("stop", "start"), existing=[1, 2, 7])
     with pytest.raises(NotFound, match="commands for broker 7") as caught:
-        check_brokers(hooks, {2: BROKERS[2]}, ("stop", "start"), known=[1, 2])
+        check_brokers(hooks, {2: BROKERS[2]}, ("stop", "start"), existing=[1, 2])
     assert caught.value.hint == "brokers of the cluster: 1, 2"
 
 

@@ -159,7 +159,7 @@ def test_differences_count_for_more_than_a_broker_that_failed(
 ) -> None:  # fmt: skip
     reader = {"broker/1": [_config("8")], "broker/2": [_config("9" if differ else "8")]}
     errors: dict[str, KctlError] = {"broker/3": ConnectionRefused("it is down")} if failed else {}
-    monkeypatch.setattr(config_diff, "_read", lambda *_: (reader, errors))
+    monkeypatch.setattr(config_diff, "_read_configs", lambda *_: (reader, errors))
     assert main(["config", "diff", "--all-brokers"]) == code
     assert ("broker/3 was not compared: it is down" in capsys.readouterr().err) == failed
 
@@ -178,7 +178,7 @@ def test_what_each_broker_has_for_itself_is_no_difference_to_the_defaults(
 ) -> None:  # fmt: skip
     listeners = Config("listeners", "PLAINTEXT://:1", ConfigSource.STATIC_BROKER, "PLAINTEXT://:9092", "string", False,
                        True, ())  # fmt: skip
-    monkeypatch.setattr(config_diff, "_read", lambda *_: ({"broker/1": [listeners]}, {}))
+    monkeypatch.setattr(config_diff, "_read_configs", lambda *_: ({"broker/1": [listeners]}, {}))
     assert main(["config", "diff", "broker/1", "default", "-o", "json", *options]) == bool(differ)
     assert [row["name"] for row in json.loads(capsys.readouterr().out)] == differ
 

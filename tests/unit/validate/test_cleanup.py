@@ -395,7 +395,7 @@ def test_a_clean_up_that_fails_tells_both_failures(cluster: Cluster, tmp_path: P
     with pytest.raises(OperationFailed, match="no write; clean-up after the validation failed: 2: cannot start"):
         broken()
     assert leftovers.unfinished("id-1") == [found.path]
-    assert not journal.held(found.path)
+    assert not journal.is_locked(found.path)
 
 
 # --- a trial --------------------------------------------------------------------------------------------------------
