@@ -68,7 +68,11 @@ def choose_to_change(
     state, selected = choose(client, names, match)
     internal = [topic.name for topic in selected if hidden(topic)]
     if internal:
-        raise Refused(f"internal topic: {', '.join(internal)}", hint="it holds committed offsets or transaction state")
+        raise Refused(
+            f"internal topic: {', '.join(internal)}",
+            hint="it holds committed offsets or transaction state",
+            reason=Reason.INTERNAL_TOPIC,
+        )
     return state, selected
 
 

@@ -111,7 +111,9 @@ def _controller(host: Host, spec: ClusterSpec, processes: list[NodeProcess]) -> 
         answers = health.ask_brokers(spec, answering_brokers(host, processes), timeout_s=_ASK_S)
         node_id = next((a.controller_id for a in answers.values() if a.controller_id is not None), None)
     if node_id is None:
-        raise Refused(f"cluster {spec.name} has no controller now", hint="try again in a few seconds")
+        raise Refused(
+            f"cluster {spec.name} has no controller now", hint="try again in a few seconds", reason=Reason.NOT_READY
+        )
     return node_id
 
 
@@ -144,7 +146,11 @@ def _leader(host: Host, spec: ClusterSpec, topic: str, partition: int, processes
     for partition_state in state.partitions:
         if partition_state.partition == partition:
             if partition_state.offline:
-                raise Refused(f"{partition_state.tp} has no leader now", hint=f"see kctl topic describe {topic}")
+                raise Refused(
+                    f"{partition_state.tp} has no leader now",
+                    hint=f"see kctl topic describe {topic}",
+                    reason=Reason.NOT_READY,
+                )
             return partition_state.leader
     raise NotFound(f"topic {topic} has no partition {partition}", hint=f"it has {len(state.partitions)}")
 

@@ -76,7 +76,7 @@ def begin_or_resume(
     run_journal, state = reopen(path)
     try:
         if state.outcome is not None:
-            raise Refused("the rolling restart to resume has ended in the meantime")
+            raise Refused("the rolling restart to resume has ended in the meantime", reason=Reason.RUN_STATE)
         run_journal.append(RestartStep.RESUME.value, pid=os.getpid())
         follow(state, RestartStep.RESUME, run_journal.entries[-1])
     except BaseException:

@@ -12,7 +12,7 @@ from kctl.deploy import lifecycle
 from kctl.deploy.host import LocalHost
 from kctl.deploy.layout import LOOPBACK, ClusterSpec
 from kctl.deploy.store import list_clusters
-from kctl.errors import KctlError, OperationFailed, Refused
+from kctl.errors import KctlError, OperationFailed, Reason, Refused
 from kctl.model import Broker
 from kctl.protocol.target import Target
 from kctl.restart.control import Act, BrokerControl
@@ -78,6 +78,7 @@ def find_fault_injection(
         raise Refused(
             "kctl did not set this cluster up, so it cannot inject faults",
             hint="set --hooks FILE with commands that kill, pause, stop and start brokers and ZooKeeper servers",
+            reason=Reason.WRONG_CLUSTER,
         )
     running = lifecycle.running_nodes(spec)
     absent = [node.name for node in spec.nodes if node.name not in running]
@@ -86,6 +87,7 @@ def find_fault_injection(
         raise Refused(
             f"{', '.join(absent)} of cluster {spec.name} {'is' if len(absent) == 1 else 'are'} down",
             hint=f"run `kctl cluster start {spec.name}` first",
+            reason=Reason.NOT_READY,
         )
     lifecycle.check_startable(spec.name)
     return _local_injection(spec, progress)
@@ -115,6 +117,7 @@ def recovery_control(
         raise Refused(
             f"an earlier validation of cluster {cluster_id} did not clean up, and kctl did not set this cluster up",
             hint="set --hooks FILE with the commands that start brokers and ZooKeeper servers",
+            reason=Reason.WRONG_CLUSTER,
         )
     all_brokers = {**brokers_of(cluster_id), **brokers}
     commands = read_hooks(hooks)
@@ -163,7 +166,7 @@ class Breaker:
     def _zookeepers(self) -> ZookeeperControl:
         """Return the control of ZooKeeper. Raises Refused if there is none."""
         if isinstance(self.injection.zookeepers, str):
-            raise Refused(self.injection.zookeepers)
+            raise Refused(self.injection.zookeepers, reason=Reason.IMPOSSIBLE)
         return self.injection.zookeepers
 
     def kill_zookeepers(self) -> None:

@@ -14,7 +14,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from kctl.cluster.topic_configs import ConfigEntry, fetch_topic_configs
-from kctl.errors import KctlError, Refused
+from kctl.errors import KctlError, Reason, Refused
 from kctl.health.partitions import effective_min_isr, partitions_of
 from kctl.model import ClusterState
 from kctl.restart.gate import UnprotectedTopic
@@ -84,7 +84,9 @@ class OtherTopics:
         """Return the assignment. Raises Refused if there is no pair."""
         if not self.assignment():
             raise Refused(
-                f"no two brokers can be stopped: {self.why_none()}", hint=f"set {UNCLEAN}=false on these topics"
+                f"no two brokers can be stopped: {self.why_none()}",
+                hint=f"set {UNCLEAN}=false on these topics",
+                reason=Reason.IMPOSSIBLE,
             )
         return self.assignment()
 

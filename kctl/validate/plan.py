@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from kctl.base.deadline import Deadline
 from kctl.base.text import counted
-from kctl.errors import ConnectionFailed, NotSupported, OperationFailed, Refused, UsageError
+from kctl.errors import ConnectionFailed, NotSupported, OperationFailed, Reason, Refused, UsageError
 from kctl.health.partitions import partitions_of
 from kctl.model import ClusterState
 from kctl.protocol.target import Target
@@ -153,6 +153,7 @@ def _refuse_unmeasured(rows: Sequence[PlannedScenario], other_topics: OtherTopic
             raise Refused(
                 f"{option}: {_names(rows)} cannot measure this on this cluster",
                 hint=f"omit {option}, or run one of {', '.join(scenarios)}",
+                reason=Reason.IMPOSSIBLE,
             )
 
 
@@ -243,6 +244,7 @@ def wait_healthy(client: ClusterClient, timeout_s: float, *, ignore: str | None 
             raise Refused(
                 f"the cluster is not healthy: {counted(len(behind), 'partition')} not fully replicated ({named})",
                 hint="check with `kctl cluster health`; all replicas must be in sync before a validation",
+                reason=Reason.NOT_READY,
             )
         time.sleep(0.5)
 
@@ -264,6 +266,7 @@ def refuse_others(client: ClusterClient, cluster_id: str) -> None:
                 f"another machine or user runs a validation of this cluster, or one was killed: topics {named} exist",
                 hint="wait until it has ended, or run `kctl validate` on that machine to clean up; otherwise run "
                 f"`kctl topic delete {others[0]}`",
+                reason=Reason.NOT_READY,
             )
         time.sleep(0.5)
 

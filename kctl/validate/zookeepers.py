@@ -14,7 +14,7 @@ from kctl.base.parallel import run_all
 from kctl.deploy import faults, lifecycle
 from kctl.deploy.host import LocalHost
 from kctl.deploy.layout import ClusterSpec
-from kctl.errors import ConnectionFailed, KctlError, Refused, TimedOut
+from kctl.errors import ConnectionFailed, KctlError, Reason, Refused, TimedOut
 from kctl.protocol.security import Security
 from kctl.protocol.target import Target
 from kctl.restart.control import Act
@@ -62,7 +62,10 @@ class LocalZookeepers:
 
     def start(self, names: Sequence[str], *, timeout_s: float) -> None:
         if others := sorted(set(names) - set(self.names)):
-            raise Refused(f"ZooKeeper {', '.join(others)} was killed by hooks; use the same --hooks to start it")
+            raise Refused(
+                f"ZooKeeper {', '.join(others)} was killed by hooks; use the same --hooks to start it",
+                reason=Reason.NOT_READY,
+            )
         lifecycle.start_cluster(self.spec.name, nodes=names, timeout_s=timeout_s)
 
     def serving(self) -> list[str]:
@@ -84,7 +87,9 @@ class HookZookeepers:
 
     def start(self, names: Sequence[str], *, timeout_s: float) -> None:
         if others := sorted(name for name in names if ":" not in name):
-            raise Refused(f"{', '.join(others)} was killed by a signal; omit --hooks to start it")
+            raise Refused(
+                f"{', '.join(others)} was killed by a signal; omit --hooks to start it", reason=Reason.NOT_READY
+            )
         deadline = Deadline(timeout_s)
         self._act("start", names, timeout_s)
         while silent := sorted(set(names) - set(self._serving(names))):
@@ -105,7 +110,9 @@ class HookZookeepers:
     def _act(self, act: Act, names: Sequence[str], timeout_s: float | None = None) -> None:
         """Run all commands in parallel, as a start may wait until the ensemble serves. Raises the first error."""
         if self.hooks.zookeeper is None:
-            raise Refused(_lacking(self.hooks), hint="add `zookeeper: {kill: [...], start: [...]}`")
+            raise Refused(
+                _lacking(self.hooks), hint="add `zookeeper: {kill: [...], start: [...]}`", reason=Reason.IMPOSSIBLE
+            )
         limit_s = min(self.hooks.timeout_s, timeout_s or self.hooks.timeout_s)
         tasks = {name: partial(self._command, self.hooks.zookeeper, act, name, limit_s) for name in names}
         done = run_all(tasks, Deadline(limit_s + _GRACE_S))

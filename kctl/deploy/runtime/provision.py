@@ -255,6 +255,7 @@ def _finish(version: str, stage: Path, source: str) -> jars.Manifest:
             hint=f"set --kafka-version {jar_version}"
             if jar_version
             else "use a binary release, kafka_SCALA-VERSION.tgz",
+            reason=Reason.IMPOSSIBLE,
         )
     manifest = jars.describe_jars(libs, version=version, source=source)
     jars.write_manifest(stage, manifest)

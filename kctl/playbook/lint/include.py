@@ -42,7 +42,9 @@ class Included:
             here = (*trail, _key(playbook.source))
             if key in here:
                 raise Refused(
-                    f"{playbook_file.file} includes itself", hint="to repeat a step, use `loop`", reason=Reason.IMPOSSIBLE
+                    f"{playbook_file.file} includes itself",
+                    hint="to repeat a step, use `loop`",
+                    reason=Reason.IMPOSSIBLE,
                 )
             if len(here) > MAX_INCLUDE_DEPTH:
                 raise Refused(

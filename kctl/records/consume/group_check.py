@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from kctl.base.text import counted
 from kctl.cluster.groups.describe import describe_groups
 from kctl.cluster.groups.model import CONSUMER, SHARE, STREAMS, WITHOUT_MEMBERS, Group
-from kctl.errors import KctlError, Refused
+from kctl.errors import KctlError, Reason, Refused
 from kctl.protocol.codes import ApiKey
 
 if TYPE_CHECKING:
@@ -38,7 +38,11 @@ def check_group(client: ClusterClient, name: str, *, as_classic_member: bool) ->
 def verdict(group: Group, *, as_classic_member: bool) -> str | None:
     """Judge one group as `check_group` does. Pure."""
     if group.type in {SHARE, STREAMS}:
-        raise Refused(f"group {group.group!r} is a {group.type} group, which a consumer cannot join", hint=_HINT)
+        raise Refused(
+            f"group {group.group!r} is a {group.type} group, which a consumer cannot join",
+            hint=_HINT,
+            reason=Reason.WRONG_TYPE,
+        )
     if group.type != CONSUMER:
         return None
     what = f"group {group.group!r} uses the consumer protocol (KIP-848)"

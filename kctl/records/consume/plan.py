@@ -11,7 +11,7 @@ from kctl.base.name_patterns import parse_patterns, select
 from kctl.cluster.log_offsets import LogOffsets, read_log_offsets, read_offsets_at
 from kctl.cluster.partition_numbers import no_partition
 from kctl.cluster.topics import hidden, known_topics
-from kctl.errors import ConnectionFailed, KctlError, NotFound, Refused
+from kctl.errors import ConnectionFailed, KctlError, NotFound, Reason, Refused
 from kctl.model import ClusterState, TopicPartition
 from kctl.records.consume.absence import Absence
 from kctl.records.consume.batches import decode
@@ -112,7 +112,9 @@ def _raise_unreadable(
         if no_answers and isinstance(reason, ConnectionFailed):
             raise reason
         raise Refused(
-            f"partition {tp} cannot be read: {reason.message}", hint="read only other partitions with --partition"
+            f"partition {tp} cannot be read: {reason.message}",
+            hint="read only other partitions with --partition",
+            reason=Reason.UNREADABLE,
         )
 
 
@@ -149,6 +151,7 @@ def _start(tp: TopicPartition, log: LogOffsets, options: ConsumeOptions) -> int:
         raise Refused(
             f"offset {options.offset} is not in partition {tp}",
             hint=f"use an offset from {log.start} to {log.end}",
+            reason=Reason.IMPOSSIBLE,
         )
     return options.offset
 

@@ -20,7 +20,15 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from kctl.base.deadline import Deadline
 from kctl.base.parallel import run_all
-from kctl.errors import CertificateRejected, ConnectionFailed, ConnectionTimedOut, KctlError, Refused, UsageError
+from kctl.errors import (
+    CertificateRejected,
+    ConnectionFailed,
+    ConnectionTimedOut,
+    KctlError,
+    Reason,
+    Refused,
+    UsageError,
+)
 
 MAX_ANSWER_BYTES = 4 << 20
 _PORTS = {"http": 80, "https": 443}
@@ -115,6 +123,7 @@ class RegistryHttp:
             raise Refused(
                 f"the login for {url} would go to the proxy {proxy.hostname} in plaintext",
                 hint=f"use https, or exclude the registry from the proxy: no_proxy={host}",
+                reason=Reason.UNSAFE,
             )
         with _connect(proxy or parts, deadline) as sock:
             if parts.scheme == "http":

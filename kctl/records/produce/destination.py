@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kctl.cluster.topic_configs import fetch_topic_configs, min_isr_in
 from kctl.cluster.topics import known_topics
-from kctl.errors import KctlError, NotFound, Refused, UsageError
+from kctl.errors import KctlError, NotFound, Reason, Refused, UsageError
 from kctl.health.partitions import under_min_isr
 from kctl.records.produce.options import ProduceOptions
 
@@ -43,7 +43,9 @@ def check_topic(client: ClusterClient, options: ProduceOptions) -> Destination:
     state = known_topics(client, [options.topic])
     topic = state.topics[options.topic]
     if topic.internal:  # ReplicaManager.appendToLocalLog: INVALID_TOPIC_EXCEPTION
-        raise Refused(f"topic {options.topic} is internal: brokers reject records from clients")
+        raise Refused(
+            f"topic {options.topic} is internal: brokers reject records from clients", reason=Reason.INTERNAL_TOPIC
+        )
     count = len(topic.partitions)
     if options.partition is not None and options.partition >= count:
         raise NotFound(f"topic {options.topic} has no partition {options.partition}", hint=f"use 0 to {count - 1}")
