@@ -9,6 +9,8 @@ import re
 import shlex
 import subprocess
 import sys
+import time
+from collections.abc import Mapping
 from pathlib import Path
 
 
@@ -31,15 +33,16 @@ def run_in_terminal(argv: list[str], columns: int) -> str:
     return b"".join(chunks).decode(errors="replace").replace("\r\n", "\n")
 
 
-def draw(commands: list[list[str]], title: str, columns: int) -> str:
-    """The commands and what they printed, as SVG."""
+def draw(commands: list[list[str]], title: str, columns: int, pauses_s: Mapping[int, float] | None = None) -> str:
+    """Return the commands and their output as SVG; `pauses_s` has the wait after a command, by its index."""
     from rich.console import Console
     from rich.text import Text
 
     console = Console(record=True, width=columns, file=io.StringIO(), force_terminal=True)
-    for argv in commands:
+    for index, argv in enumerate(commands):
         console.print(Text(f"$ {shlex.join(argv)}", style="bold green"))
         console.print(Text.from_ansi(run_in_terminal(argv, columns)))
+        time.sleep((pauses_s or {}).get(index, 0))
     # Without the web font that rich links to: a picture fetches nothing.
     return re.sub(r"@font-face \{.*?\}\s*", "", console.export_svg(title=title), flags=re.DOTALL)
 
