@@ -9,7 +9,6 @@ import os
 import shlex
 import subprocess
 import tempfile
-import time
 from pathlib import Path
 
 from kctl.deploy.runtime.runtime import ensure_runtime
