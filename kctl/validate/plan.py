@@ -126,6 +126,7 @@ def _take_snapshot(target: Target, state: ClusterState) -> GateSnapshot:
                 raise Refused(
                     f"broker {', '.join(map(str, silent))} {'does' if len(silent) == 1 else 'do'} not respond",
                     hint="check with `kctl broker list`; all brokers must be up before a validation",
+                    reason=Reason.NOT_READY,
                 )
             time.sleep(0.5)
 
@@ -221,6 +222,7 @@ def _refuse_without_zookeeper(target: Target) -> None:
         raise Refused(
             f"ZooKeeper does not respond: {exc.message}",
             hint="check the servers with `kctl zk stat`",
+            reason=Reason.NOT_READY,
         ) from exc
 
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from kctl.errors import Refused
+from kctl.errors import Reason, Refused
 from kctl.restart.control import Act
 from kctl.validate.stage import Stage
 
@@ -35,7 +35,7 @@ def leader_election(stage: Stage) -> None:
     stage.wait_for_writes()
     partition = next((p for p in stage.partitions() if p.leader not in (controller, -1)), None)
     if partition is None:
-        raise Refused("only the controller leads partitions")
+        raise Refused("only the controller leads partitions", reason=Reason.NOT_READY)
     stage.roles[partition.leader] = f"leader of partition {partition.partition}"
     stage.breaker.kill(partition.leader)
     stage.wait_for_writes("waiting for writes in every partition")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from kctl.base.deadline import Deadline
 from kctl.base.outcomes import ItemResult
 from kctl.cluster.controller import read_controller
-from kctl.errors import ConnectionFailed, KctlError, OperationFailed, Refused, TimedOut
+from kctl.errors import ConnectionFailed, KctlError, OperationFailed, Reason, Refused, TimedOut
 from kctl.model import PartitionState
 from kctl.restart.control import Act
 from kctl.validate.experiment import Experiment
@@ -90,7 +90,7 @@ class Stage:
         """Return the id of the controller. Raises Refused if there is none."""
         controller = read_controller(self.client).controller_id
         if controller is None:
-            raise Refused("the cluster has no controller", hint="check with `kctl controller`")
+            raise Refused("the cluster has no controller", hint="check with `kctl controller`", reason=Reason.NOT_READY)
         return controller
 
     # --- waits ----------------------------------------------------------------------------------------------------

@@ -1,63 +1,66 @@
-"""docs/tour.svg: a broker fails, kctl names it, and the cluster recovers.
-
-`python tests/support/picture.py HOME` writes the picture. HOME has a running cluster `trio` with a topic `orders`.
-"""
+"""An SVG of a real run: `python tests/support/picture.py TARGET.svg TITLE COLUMNS -- kctl …` (several by `--`)."""
 
 from __future__ import annotations
 
+import io
 import os
 import pty
+import re
+import shlex
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
-from rich.console import Console
-from rich.text import Text
-
-TARGET = Path(__file__).resolve().parents[2] / "docs" / "tour.svg"
-_WIDTH = 100
-_PROGRESS = "\u2501"  # a part of a progress bar, which a terminal erases
-_EXPIRY_S = 8.0  # until ZooKeeper notices the dead broker
-_LINES = (
-    ("A broker dies.", "kctl cluster kill trio leader:orders-0 --yes"),
-    ("What do the unhealthy partitions have in common?", "kctl cluster diagnose"),
-    ("Start it again, and give it back its leaders.", "kctl cluster start trio"),
-    ("", "kctl leader elect --preferred --yes"),
-    ("Healthy?", "kctl cluster health"),
-)
+PROGRESS = "\u2501"  # a part of a progress bar, which a terminal erases
 
 
-def _printed(line: str, home: str) -> str:
-    """Return what a command prints on a terminal, with its colors."""
+def run_in_terminal(argv: list[str], columns: int) -> str:
+    """Everything that the command writes to a terminal of that width, escape sequences included."""
     master, slave = pty.openpty()
-    environment = {**os.environ, "HOME": home, "COLUMNS": str(_WIDTH), "LINES": "50", "TERM": "xterm-256color"}
-    process = subprocess.Popen(line.split(), stdin=slave, stdout=slave, stderr=slave, env=environment)
-    os.close(slave)
-    content = b""
-    try:
-        while data := os.read(master, 4096):
-            content += data
-    except OSError:  # the command has ended
-        pass
-    process.wait()
+    environment = {**os.environ, "COLUMNS": str(columns), "LINES": "60", "TERM": "xterm-256color"}
+    with subprocess.Popen(argv, stdin=slave, stdout=slave, stderr=slave, env=environment):
+        os.close(slave)
+        chunks = []
+        while True:
+            try:
+                chunk = os.read(master, 1 << 16)
+            except OSError:  # the other end is closed: Linux says EIO
+                break
+            if not chunk:
+                break
+            chunks.append(chunk)
     os.close(master)
-    lines = content.decode().replace("\r\n", "\n").replace(home, "~").split("\n")
-    return "\n".join(line for line in lines if _PROGRESS not in line)
+    return b"".join(chunks).decode(errors="replace").replace("\r\n", "\n")
 
 
-def main(home: str) -> None:
-    console = Console(record=True, width=_WIDTH, file=open(os.devnull, "w"))  # noqa: SIM115, PTH123
-    for comment, line in _LINES:
-        if comment:
-            console.print(Text(f"# {comment}", style="bright_black"))
-        console.print(Text(f"$ {line}", style="bold"))
-        console.print(Text.from_ansi(_printed(line, home).rstrip("\n")))
-        console.print()
-        if "kill" in line:
-            time.sleep(_EXPIRY_S)
-    TARGET.write_text(console.export_svg(title="kctl"))
+def draw(commands: list[list[str]], title: str, columns: int, pauses_s: Mapping[int, float] | None = None) -> str:
+    """Return the commands and their output as SVG; `pauses_s` has the wait after a command, by its index."""
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(record=True, width=columns, file=io.StringIO(), force_terminal=True)
+    for index, argv in enumerate(commands):
+        console.print(Text(f"$ {shlex.join(argv)}", style="bold green"))
+        lines = run_in_terminal(argv, columns).split("\n")
+        console.print(Text.from_ansi("\n".join(line for line in lines if PROGRESS not in line)))
+        time.sleep((pauses_s or {}).get(index, 0))
+    # Without the web font that rich links to: a picture fetches nothing.
+    return re.sub(r"@font-face \{.*?\}\s*", "", console.export_svg(title=title), flags=re.DOTALL)
+
+
+def main() -> None:
+    """Run what the command line names and write the picture."""
+    target, title, columns, _, *rest = sys.argv[1:]
+    commands: list[list[str]] = [[]]
+    for word in rest:
+        if word == "--":
+            commands.append([])
+        else:
+            commands[-1].append(word)
+    Path(target).write_text(draw(commands, title, int(columns)))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main()

@@ -50,9 +50,7 @@ def test_the_password_is_in_no_command_line_and_in_no_file(
     with connect(target(secure, secure.admin)) as client:
         log = read_log(client, "valcore-secure", settings.run)
     assert len(log[0].offsets) == read_sent(folders[0]).partitions[0].count
-    with pytest.raises(
-        OperationFailed, match=r"the producer exited: .*(not authorized|does not exist)"
-    ) as told:
+    with pytest.raises(OperationFailed, match=r"the producer exited: .*(not authorized|does not exist)") as told:
         start_producer(target(secure, secure.nobody), settings, folders[1])
     assert PASSWORDS["nobody"] not in told.value.message + seen(folders[1])
     assert sorted(path.name for path in folders[1].iterdir()) == ["producer.output"]

@@ -176,9 +176,7 @@ def test_a_broker_that_is_gone_for_good_may_stay_registered() -> None:
     assert [arguments for name, arguments, _ in world.calls if name == "topic.list"] == [
         {"under_replicated": True, "unavailable": True}
     ] * 2
-    assert str(messages(ending)["next"]).endswith(
-        "with KRaft, unregister it with `kafka-cluster.sh unregister --id 4`"
-    )
+    assert str(messages(ending)["next"]).endswith("with KRaft, unregister it with `kafka-cluster.sh unregister --id 4`")
 
 
 def test_what_a_broker_that_is_gone_held_has_to_be_in_sync() -> None:
