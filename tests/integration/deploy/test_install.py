@@ -295,7 +295,7 @@ def _uninstall_beside_a_cluster(installer: Installer, link: Path) -> None:
     finally:
         kctl("cluster", "stop", "kept", "--yes", "--force")
     removed = installer.ok("--uninstall")
-    assert "clusters and their data are kept" in removed
+    assert "clusters and their data remain" in removed
     assert "contexts are kept" in removed
     assert not link.exists()
     purged = installer.ok("--uninstall", "--purge")
@@ -372,7 +372,7 @@ def test_interrupted(installer: Installer) -> None:
         os.killpg(process.pid, signal.SIGINT)
         _, said = process.communicate(timeout=20)
     assert process.returncode == 130
-    assert "interrupted; run the same command again to go on" in said
+    assert "interrupted; run the same command again to resume" in said
     assert not (installer.prefix / "install/lock").exists()
     installer.ok("--uninstall")
     assert installer.left() == []

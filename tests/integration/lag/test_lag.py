@@ -231,7 +231,7 @@ def test_max_lag(kctl: Kctl, admin: Admin, filled: str) -> None:
         (("lag", "--watch", "-o", "csv"), 2, "--watch supports only tables"),
         (("lag", "--watch", "--interval", "0s"), 2, "at least 100ms"),
         (("group", "describe", "no-such-group"), 4, "group 'no-such-group' does not exist"),
-        (("group", "describe"), 2, "name a group"),
+        (("group", "describe"), 2, "name groups"),
         (("group", "list", "--state", "happy"), 2, "is not a group state"),
     ],
 )

@@ -233,7 +233,7 @@ def test_a_broker_that_cannot_start_ends_it_there(rolling: Kctl) -> None:
         assert pids(rolling).keys() == {"broker-1", "broker-3"}
         other = restart(rolling, "--brokers", "3")
         assert other.code == 4, str(other)
-        assert "has not ended" in other.err
+        assert "an unfinished rolling restart" in other.err
     finally:
         config.write_text(good)
     value = restarted(rolling)
@@ -278,14 +278,14 @@ def test_a_playbook_restarts_by_hooks_and_goes_on(rolling: Kctl, tmp_path: Path)
     assert [step["state"] for step in checked["steps"]] == ["would change"]
     failed = rolling("playbook", "run", str(book), "--context", NAME, "--yes", timeout=_SECONDS)
     assert failed.code == 5, str(failed)
-    assert "(false) ended with exit code 1" in failed.err
+    assert "(false) failed with exit code 1" in failed.err
     assert pids(rolling).keys() == {"broker-1", "broker-2"}
     again = rolling(
         "playbook", "run", "rolling-restart", "-p", f"hooks={hooks}", "-p", "brokers=3", "--context", NAME, "--yes",
         timeout=_SECONDS,
     )  # fmt: skip
     assert again.code == 5, str(again)  # the shipped one comes to the restart, though a broker is down
-    assert "(false) ended with exit code 1" in again.err
+    assert "(false) failed with exit code 1" in again.err
     hooks.write_text(f'{stop}start: [{SCRIPT}, cluster, start, {NAME}, --node, "broker-{{id}}"]\ntimeout: 3m\n')
     value = rolling.json("playbook", "resume", "--yes", timeout=_SECONDS)  # the newest run
     assert (value["playbook"], value["status"]) == ("rolling-restart", "changed")

@@ -124,7 +124,7 @@ def test_what_needs_somebody_comes_first_and_leads_to_its_row(page: Page) -> Non
     lines = "[...document.querySelectorAll('#findings li')].map((e) => e.textContent)"
     found = page.run(lines)
     assert len(found) == 8
-    assert f"log dir {HOSTILE[1]} of broker 4 is offline: {HOSTILE[0]}" in found[0]
+    assert f"log dir {HOSTILE[1]} on broker 4 is offline: {HOSTILE[0]}" in found[0]
     assert "in 1h, 09-21 12:00" in found[1]
     assert "since 09-21 10:30 · " in found[1]
     page.run("document.querySelector('#findings .more').click()")

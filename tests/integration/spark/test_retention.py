@@ -102,7 +102,7 @@ def test_the_command_over_a_store(kctl: Kctl, tmp_path: Path) -> None:
         "--parquet", str(tmp_path / "p"), "-o", "json", timeout=_JOB_S,
     )  # fmt: skip
     assert done.code == 1, str(done)
-    assert "1 log dir is full within 5d: /d of broker 1 in 3d 18h" in json.loads(done.err.splitlines()[-1])["message"]
+    assert "1 log dir is full within 5d: /d on broker 1 in 3d 18h" in json.loads(done.err.splitlines()[-1])["message"]
     rows = json.loads(done.out)
     assert [(row["broker"], row["full_ms"]) for row in rows] == [(1, 90 * HOUR_MS), (2, 250 * HOUR_MS)]
     assert [cause["topic"] for cause in rows[0]["causes"]] == ["endless"]
