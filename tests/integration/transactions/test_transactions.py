@@ -109,7 +109,7 @@ def _compare_with_the_tool(
         (["list", "--duration-filter", "long"], 2, "not a duration"),
         (["list", "--match", "access-no-such-.*"], 4, "no transactional id matches access-no-such-.*"),
         (["list", "--producer-id", "99999999999999999999"], 2, "--producer-id"),
-        (["describe", ""], 2, "brokers take no empty one"),
+        (["describe", ""], 2, "the transactional id is empty"),
         (["describe", "x" * 40_000], 2, "has 40,000 bytes"),
         (["describe", "access-nobody"], 4, "TRANSACTIONAL_ID_NOT_FOUND"),
         (["producers", "access-no-such-topic"], 4, "topic access-no-such-topic does not exist"),
@@ -134,4 +134,4 @@ def test_partitions_that_are_not_there(kctl: Kctl, topic: Callable[..., str]) ->
     assert kctl("transaction", "producers", mine, "--partition", "2").code == 4
     assert kctl("transaction", "producers", mine, "--broker-id", "99").code == 4
     abort = kctl("transaction", "abort", mine, "--partition", "1", "--start-offset", "5", "--yes")
-    assert (abort.code, "none is open there" in abort.err) == (4, True), str(abort)
+    assert (abort.code, "no open transaction of" in abort.err) == (4, True), str(abort)
