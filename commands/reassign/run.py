@@ -113,7 +113,7 @@ class _BarListener:
         if progress.total_bytes:
             self._bar.update(progress_line(progress), progress.done_bytes, progress.total_bytes)
         else:  # nothing to copy: replicas are removed or reordered
-            self._bar.update(progress_line(progress), progress.partitions_done, progress.partitions)
+            self._bar.update(progress_line(progress), progress.partitions_done, progress.partition_count)
 
     def note(self, line: str) -> None:
         output.note(line)

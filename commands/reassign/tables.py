@@ -95,7 +95,7 @@ def _cell(key: str, value: Any) -> Any:
 
 def progress_line(p: RunProgress) -> str:
     """Return e.g. "copying 12/40, batch 2/7: 1.2 GB of 4.5 GB, 48 MB/s, 1m 10s left". 12/40: partitions done."""
-    count = f"{p.phase.value} {p.partitions_done:,}/{p.partitions:,}"
+    count = f"{p.phase.value} {p.partitions_done:,}/{p.partition_count:,}"
     count += f", batch {p.batch:,}/{p.batches:,}" if p.batches > 1 else ""
     if p.phase is not MovePhase.COPYING:
         return count

@@ -235,7 +235,7 @@ class _Mover:
                 batch=run.state.batches_done + 1,
                 batches=len(run.state.plan.batches),
                 partitions_done=run.done_partitions + len(self.rows) - len(rows) - len(self.failed),
-                partitions=run.total_partitions,
+                partition_count=run.total_partitions,
                 done_bytes=done_bytes,
                 total_bytes=max(total, done_bytes),
                 rate_bytes=rate,

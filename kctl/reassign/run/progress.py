@@ -50,7 +50,7 @@ class RunProgress:
     batch: int
     batches: int
     partitions_done: int
-    partitions: int
+    partition_count: int
     done_bytes: int
     total_bytes: int
     rate_bytes: float | None
