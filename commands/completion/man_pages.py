@@ -18,7 +18,7 @@ import typer
 
 from kctl import __version__
 from kctl.commands.app import GROUPS, load, root
-from kctl.commands.terminal.common_options import is_common
+from kctl.commands.terminal.common_options import help_record, is_common
 from kctl.errors import ExitCode
 
 MARKER = '.\\" A manual page of kctl, made from its command tree.'
@@ -80,11 +80,11 @@ def _page(path: str, command: Any) -> Iterator[str]:
     yield from (".SH SYNOPSIS", f"\\fB{_escape(path)}\\fP {_escape(' '.join(command.collect_usage_pieces(context)))}")
     yield from (".SH DESCRIPTION", *_paragraphs([summary, *_EXAMPLE.sub("", description).split("\n\n")]))
     yield from _section("COMMANDS", _subcommands(path, command))
-    records = [(p, p.get_help_record(context)) for p in command.get_params(context)]
+    records = [(p, help_record(p, context)) for p in command.get_params(context)]
     arguments = [record for p, record in records if record and p.param_type_name == "argument"]
     yield from _section("ARGUMENTS", arguments)
     yield from _section("OPTIONS", (r for p, r in records if r and r not in arguments and not is_common(p)))
-    yield from _section("COMMON OPTIONS", (record for p, record in records if record and is_common(p)))
+    yield from _section("GLOBAL OPTIONS", (record for p, record in records if record and is_common(p)))
     if examples:
         yield ".SH EXAMPLES"
         for example in examples:

@@ -54,7 +54,7 @@ class LagOptions:
     state: Annotated[list[str] | None, typer.Option(help="Only groups in this state; repeatable.")] = None
     by: Annotated[By, typer.Option(help="Aggregation level of the rows.")] = By.PARTITION
     store: StoreIfAny = None
-    now: Annotated[bool, typer.Option("--now", help="Read the cluster; --store adds history.  [default mode]")] = False
+    now: Annotated[bool, typer.Option("--now", help="Read the cluster (default); --store adds history.")] = False
     observe: Annotated[
         str | None,
         typer.Option(metavar="DURATION", help="Read the cluster twice, this long apart, to get rates without a store."),

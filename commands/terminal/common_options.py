@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import Any
 
@@ -68,6 +69,22 @@ def is_common(param: Any) -> bool:
     return getattr(param, "callback", None) is _remember
 
 
+_DEFAULT = re.compile(r"\[default: ([^]]+?)(?:; (required|[^];]*[<>][^];]*))?\]$")  # as Typer appends it
+
+
+def help_record(param: Any, ctx: typer.Context) -> tuple[str, str] | None:
+    """Return the name and the help of a parameter, with its default as "(default: X)" before the final period."""
+    record: tuple[str, str] | None = param.get_help_record(ctx)
+    match = _DEFAULT.search(record[1]) if record else None
+    if record is None or match is None:
+        return record
+    text = record[1][: match.start()].rstrip()
+    limits = f"  [{match[2]}]" if match[2] else ""
+    if "(default: " in text:  # stated in words that fit better
+        return record[0], text + limits
+    return record[0], f"{text.removesuffix('.')} (default: {match[1]}).{limits}"
+
+
 class CommonOptionsHelp:
     """A mixin that lists the command's own options. The root lists the global ones, other commands refer to it."""
 
@@ -80,7 +97,7 @@ class CommonOptionsHelp:
     def format_options(self, ctx: Any, formatter: Any) -> None:
         sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": [], "Global options": []}
         for param in self.get_params(ctx):  # type: ignore[attr-defined]  # click.Command has it
-            record = param.get_help_record(ctx)
+            record = help_record(param, ctx)
             if record is None:
                 continue
             title = "Arguments" if param.param_type_name == "argument" else "Options"

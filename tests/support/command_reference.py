@@ -11,7 +11,7 @@ from typing import Any
 import typer
 
 from kctl.commands.app import GROUPS, load
-from kctl.commands.terminal.common_options import common_options
+from kctl.commands.terminal.common_options import common_options, help_record
 
 # An example goes to the end of its paragraph.
 _EXAMPLE = re.compile(r"^Example: (.*(?:\n.+)*)", re.MULTILINE)
@@ -27,7 +27,7 @@ Made from the program itself by `python tests/support/command_reference.py`; a t
 def _option_rows(params: list[Any]) -> Iterator[str]:
     context = typer.Context(typer.main.get_command(typer.Typer(callback=lambda: None)))
     for param in params:
-        record = param.get_help_record(context)
+        record = help_record(param, context)
         if record:
             name, text = (part.replace("|", "\\|").strip() for part in record)
             yield f"| `{name}` | {text} |"

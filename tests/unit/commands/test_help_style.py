@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import typer
 
 from command_tree import every_command
 from kctl.commands import app
 from kctl.commands.app import GROUPS, load
+from kctl.commands.terminal.common_options import help_record
 
 _WIDTH = 78  # of the help on a terminal with 80 columns
 _INDENT = 6  # before, between and after the columns of a list
@@ -72,6 +74,18 @@ def test_the_exit_codes_are_in_the_help_of_kctl(capsys: pytest.CaptureFixture[st
     assert app.main(["--help"]) == 0
     codes = re.findall(r"^    (\d+) +\w", capsys.readouterr().out, re.MULTILINE)
     assert [int(code) for code in codes] == [int(code) for code in ExitCode]
+
+
+def test_defaults_are_stated_in_one_form() -> None:
+    context = typer.Context(typer.main.get_command(typer.Typer(callback=lambda: None)))
+    for path, command in every_command():
+        for param in command.params:
+            record = help_record(param, context)
+            if record is None:
+                continue
+            assert "[default" not in record[1], f"kctl {path} {param.opts[0]}"
+            if param.param_type_name == "option" and isinstance(param.default, str) and param.default:
+                assert "default:" in record[1], f"kctl {path} {param.opts[0]}"
 
 
 def test_help_is_plain_english() -> None:
