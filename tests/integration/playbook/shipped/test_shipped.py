@@ -110,7 +110,7 @@ def test_preferred_leader_rebalance(books: Books) -> None:
     assert (dry.code, dry.step("elect")["state"]) == (0, "would change"), str(dry)
     done = books.run("preferred-leader-rebalance", "--yes", topics="skewed")
     assert (done.code, done.status) == (0, "changed"), str(done)
-    assert "led 1, and leads 3" in done.told("told")
+    assert "lead 3 of 3 partitions (before: 1)" in done.told("told")
     again = books.run("preferred-leader-rebalance", "--yes", topics="skewed", spread="true")
     assert (again.code, again.status) == (0, "ok"), str(again)
     _fails(books.run("preferred-leader-rebalance", "--yes", topics="nothing"), 4, "before")
