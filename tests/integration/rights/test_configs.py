@@ -30,6 +30,6 @@ def test_what_may_not_be_seen_or_changed_is_said(
     result = own_kctl("config", *arguments, *secure.options(secure.nobody))
     assert result.code == 4, str(result)
     assert "AUTHORIZATION_FAILED" in result.err or "not authorized" in result.err
-    assert re.search(r"requires Describe(Configs)? on ", result.err), "which right is missing"
+    assert re.search(r"(ACL (operation|for)|requires) Describe(Configs)? on ", result.err), "which right is missing"
     assert "does not exist" not in result.err
     assert result.out == ""

@@ -62,7 +62,7 @@ def test_a_hanging_one_is_found_and_ended(own_kctl: Kctl, secure: SecureCluster,
     }  # fmt: skip
     assert own_kctl("transaction", "hanging", *admin).code == 0
     again = own_kctl(*abort, "--yes")
-    assert (again.code, f"open ones begin at: {young}" in again.err) == (4, True), str(again)
+    assert (again.code, f"open transactions start at: {young}" in again.err) == (4, True), str(again)
     own_kctl.ok("transaction", "abort", mine, "--partition", "0", "--start-offset", str(young), "--yes", *admin)
     assert own_kctl.ok(*read).out == "after\n"
     own_kctl.ok("topic", "delete", mine, "--yes", *admin)
@@ -80,7 +80,7 @@ def test_without_rights(own_kctl: Kctl, secure: SecureCluster) -> None:
         result = own_kctl("transaction", *command, *nobody)
         assert (result.code, "not authorized" in result.err) == (4, True), str(result)
     unseen = own_kctl("transaction", "hanging", *nobody)
-    assert (unseen.code, "not every topic may be described" in unseen.err) == (5, True), str(unseen)
+    assert (unseen.code, "you may not describe every topic" in unseen.err) == (5, True), str(unseen)
     own_kctl.ok("acl", "add", "allow nobody describe topic hidden-orders", *admin)
     try:
         result = own_kctl("transaction", "hanging", *nobody)
@@ -98,7 +98,7 @@ def test_without_rights(own_kctl: Kctl, secure: SecureCluster) -> None:
         half = own_kctl("transaction", "hanging", *nobody)
         assert (half.code, "topic __transaction_state may not be described" in half.err) == (4, True), str(half)
         refused = own_kctl("transaction", "abort", *where, *nobody)
-        assert (refused.code, "whether all coordinators were asked" in refused.err) == (4, True), str(refused)
+        assert (refused.code, "unknown whether a coordinator" in refused.err) == (4, True), str(refused)
         assert "topic __transaction_state may not be described" in own_kctl.ok("transaction", "list", *nobody).err
         own_kctl.ok("acl", "add", "allow nobody describe topic __transaction_state", *admin)
         assert own_kctl("transaction", "hanging", "--topic", "hidden-orders", *nobody).code == 1
