@@ -81,7 +81,7 @@ def _without_coordinator(state: ClusterState) -> dict[str, KctlError]:
     if not leaderless:
         return {}
     error = ConnectionFailed(
-        f"{OFFSETS_TOPIC} partition {', '.join(leaderless)} has no leader: its groups have no coordinator",
+        f"no leader of {OFFSETS_TOPIC}, partition {', '.join(leaderless)}: groups there have no coordinator",
         hint=f"run `kctl topic describe {OFFSETS_TOPIC}`, and start the brokers of its replicas",
     )
     return {OFFSETS_TOPIC: error}
