@@ -201,7 +201,7 @@ def test_a_file_that_changed_meanwhile_is_fetched_whole(alone: Kctl, mirror: Mir
 
 def test_a_wrong_checksum_installs_nothing(alone: Kctl, mirror: Mirror, small_archive: bytes) -> None:
     mirror.publish(NAME, small_archive, sha512="ab" * 64)
-    refused(alone("runtime", "install"), 5, "does not have the expected SHA-512")
+    refused(alone("runtime", "install"), 5, "does not have the SHA-512")
     assert runtimes(alone) == []
     assert not list((alone.home / ".cache/kctl/downloads").iterdir())
 
@@ -212,7 +212,7 @@ def test_a_silent_host_is_passed_over_within_seconds(alone: Kctl, mirror: Mirror
         result = alone.with_environment(KCTL_KAFKA_MIRROR=hosts)("runtime", "install")
     assert result.code == 0, str(result)
     assert "did not respond within 5 s" in result.err
-    assert "answered 503" in result.err
+    assert "responded 503" in result.err
     assert "Connection refused" in result.err
     assert len(result.err.splitlines()) == 3, str(result)
     assert result.seconds < within(10)
