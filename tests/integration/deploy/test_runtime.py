@@ -277,7 +277,7 @@ def test_an_archive_that_is_given(alone: Kctl, mirror: Mirror, small_archive: by
         "does not have the expected SHA-512",
     )
     refused(alone("runtime", "install", "--archive", str(path), "--sha512", "zz"), 2, "neither 128 hexadecimal")
-    refused(alone("runtime", "install", "--archive", str(tmp_path / "no.tgz")), 4, "there is no archive")
+    refused(alone("runtime", "install", "--archive", str(tmp_path / "no.tgz")), 4, "does not exist")
     assert runtimes(alone) == []
     path.with_name(path.name + ".sha512").write_bytes(mirror.files[f"{NAME}.sha512"])
     assert alone.json("runtime", "install", "--archive", str(path))["source"] == "archive kafka_2.13-3.9.2.tgz"

@@ -366,7 +366,7 @@ def test_list_filters(kctl: Kctl, group: str) -> None:
     part = kctl("group", "list", "--match", group[:-1])
     assert part.code == 4, "whole ids"
     assert f"no group matches {group[:-1]}" in part.err
-    assert "classic" in kctl.ok("group", "list", "--match", group).out
+    assert "Classic" in kctl.ok("group", "list", "--match", group).out
 
 
 @pytest.mark.parametrize("name", ["groups \x1b]0;x\x07\n\t\u202e群🐘", "groups-" + "x" * 300, "--help,\"a\",'b'"])
