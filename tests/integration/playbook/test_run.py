@@ -133,7 +133,7 @@ def test_refused_and_not_reached(real: Book) -> None:
     assert f"make: {'topic.create'}" in refused.err, "what it would change"
     assert (real.there(), real.journals()) == (NOTHING, [])
     asked = real.kctl("playbook", "run", str(real.file), "-p", f"topic={real.topic}", "--step", "--yes")
-    assert (asked.code, "no terminal" in asked.err) == (4, True)
+    assert (asked.code, "requires a terminal" in asked.err) == (4, True)
     down = real.run("--bootstrap-server", f"127.0.0.1:{closed_port()}")
     assert down.code == 3, str(down)
     assert "refused the connection" in down.err
