@@ -13,72 +13,74 @@ TARGET = Path(__file__).resolve().parents[2] / "docs" / "performance.md"
 
 HEAD = """# Performance
 
-Medians of whole processes, kctl and its peer in turn on the same input in one run. CPU is user plus system time;
-memory is the largest resident set. Ratios are to the line of Kafka's tool above, or to
-the first line of the table. Made by `python tests/bench/page.py`
-from the files in `tests/bench/results`; `python tests/bench/run.py` measures anew. Machines differ: look at the ratios.
+All figures are medians of whole processes. kctl and the tool that it is compared with alternate on the same input
+in one run. CPU is user plus system time; memory is the maximum resident set size. Ratios refer to the row of
+Kafka's tool above, or to the first row of the table. Machines differ, so compare the ratios.
 
-Of Spark's reports, CPU and memory are those of all processes that a command starts: kctl, the JVM and its Python
-workers; memory is the largest sum of their resident sets, in which shared pages count in each. Wall time is until the
-answer. Figures of Spark that were published before 2026-11-22 left the Python workers out.
+`python tests/bench/page.py` writes this page from the files in `tests/bench/results`. `python tests/bench/run.py`
+repeats the measurements.
+
+For Spark reports, CPU and memory include all processes that a command starts: kctl, the JVM and its Python workers.
+Memory is the largest sum of their resident sets, which counts shared pages several times. Wall time ends with the
+result. Spark figures published before 2026-11-22 did not include the Python workers.
 """
 
 TITLES = {
     "startup": "Start-up",
-    "topics": "Topics: 20 listed and described, the ends of one",
-    "configs": "Configs: all of a broker, those set on a topic",
-    "groups": "Groups: 50 listed, one described",
-    "brokers": "Brokers: log dirs and API versions of three",
-    "transactions": "Transactions listed",
+    "topics": "Topics: list and describe 20, offsets of one",
+    "configs": "Configs: all configs of a broker, overrides of a topic",
+    "groups": "Groups: list 50, describe one",
+    "brokers": "Brokers: log dirs and API versions of three brokers",
+    "transactions": "Transactions: list",
     "lag": "Lag of 50 groups × 60 partitions",
-    "scale": "Lag against the number of groups (60 partitions each)",
-    "cluster": "Three ZooKeepers and three brokers",
-    "produce": "Writing lines to a topic of three replicas, acks=all",
-    "clone": "Copying a topic of four partitions on one broker with `topic clone --data`, before and after",
-    "consume-100": "Reading records of 100 B",
-    "consume-1k": "Reading records of 1,000 B",
-    "segment-batches": "A segment of 315 MB: batches as text, and verified; one core",
-    "segment-records": "The same segment: 1.5 million records of 200 B as text, by codec; one core",
-    "segment-jobs": "The same records by two processes; all cores",
-    "segment-json": "The same records as JSON Lines; one core",
-    "segment-find": "Finding a record",
-    "segment-stats": "Statistics and a deep check of the same records; one core",
-    "reassign": "Plans for 100 brokers and 100,000 partitions, from file to file",
-    "reassign-million": "A plan for 1,000 brokers and 1,000,000 partitions, from file to file",
-    "reassign-read": "Reading a cluster of 100 brokers for a plan, from recorded answers",
-    "spark": "Spark reports from a cold start (200 groups × 60 partitions of a live cluster); wall: until the answer",
-    "spark-window": "A status for each of 30 million rows by its last ten; two cores, the same answers",
-    "spark-rows": "`kctl spark lag` over a store: rows, and tasks at once",
-    "history": "One store of 100,000 group-partitions each minute, with Spark and without",
-    "spark-day": "A day of 100,000 group-partitions each minute, and a month of its roll-ups",
+    "scale": "Lag by number of groups (60 partitions each)",
+    "cluster": "Cluster of three ZooKeeper servers and three brokers",
+    "produce": "Produce lines to a topic with three replicas, acks=all",
+    "clone": "Copy a topic with `topic clone --data`, before and after",
+    "consume-100": "Consume records of 100 B",
+    "consume-1k": "Consume records of 1,000 B",
+    "segment-batches": "Segment of 315 MB: dump batches as text, verify; one core",
+    "segment-records": "Segment: 1.5 million records of 200 B as text, by codec; one core",
+    "segment-jobs": "Segment: the same records with two processes; all cores",
+    "segment-json": "Segment: the same records as JSON Lines; one core",
+    "segment-find": "Segment: find a record",
+    "segment-stats": "Segment: statistics and a deep check of the same records; one core",
+    "reassign": "Reassignment: plan for 100 brokers and 100,000 partitions, from file to file",
+    "reassign-million": "Reassignment: plan for 1,000 brokers and 1,000,000 partitions, from file to file",
+    "reassign-read": "Reassignment: read a cluster of 100 brokers, from recorded responses",
+    "spark": "Spark: reports from a cold start (200 groups × 60 partitions of a live cluster)",
+    "spark-window": "Spark: a status for each of 30 million rows, from its last ten rows; two cores, equal results",
+    "spark-rows": "Spark: `kctl spark lag` over a store, by rows and parallel tasks",
+    "history": "History: a store of 100,000 group-partitions each minute, with and without Spark",
+    "spark-day": "Spark: a day of 100,000 group-partitions each minute, and a month of roll-ups",
 }
 
 
 NOTES = {
     "clone": (
-        "500,000 records of 100 B and 100,000 of 1,000 B in batches of 16 KB, on one broker. Before: kctl over"
-        " kafka-python's consumer and producer, record by record. Now batches are passed on with their records as they"
-        " are; for another codec their payload is compressed anew."
+        "A topic of four partitions on one broker, with 500,000 records of 100 B and 100,000 of 1,000 B in batches of"
+        " 16 KB. Before: kctl with kafka-python's consumer and producer, record by record. After: kctl copies whole"
+        " batches; for another codec, it compresses their payload again."
     ),
     "spark": (
-        "The aim was an answer within 12 s with the class archive and 18 s without it. Most of it is the start of the"
-        " JVM and of Python workers: a bare data source and an aggregate took 10 and 19 s. `kctl lag` is the tool for"
-        " at once."
+        "The goal was a result within 12 s with the class archive and 18 s without it. Most of the time is the start of"
+        " the JVM and of Python workers: a bare data source and an aggregate took 10 and 19 s. For an immediate result,"
+        " use `kctl lag`."
     ),
     "spark-window": (
-        "The aims were 0.7 million rows a CPU second and three times what Spark SQL gives. kctl's lines also tell time"
-        " lags, rates and more, and kctl in Spark includes the start of Spark."
+        "The goals were 0.7 million rows a CPU second and three times the rate of Spark SQL. kctl's rows also compute"
+        " time lags, rates and more, and kctl in Spark includes the start of Spark."
     ),
     "history": (
-        "The aims were 7 s for the last 15 minutes, and the time of Spark for all of the store. Ratios are to the line"
-        " of Spark above. Both engines give the same rows. The last 15 minutes include the 60 minutes before, which"
+        "The goals were 7 s for the last 15 minutes, and the time of Spark for the whole store. Ratios refer to the row"
+        " of Spark above. Both engines return the same rows. The last 15 minutes include the 60 minutes before, which"
         " rates and windows need. This run had a store of 8 hours instead of a day (`KCTL_BENCH_HOURS=8`)."
         " Memory is the sum of two processes."
     ),
     "spark-day": (
-        "The aims were 5 minutes for the day, 15 s for its last 15 minutes (**missed by 2 s**) and 20 s for the month."
-        " With 15 minutes go the 60 before them that rates and windows need: 7.5 million rows; what each of 100,000"
-        " partitions takes besides is as much as that."
+        "The goals were 5 minutes for the day, 15 s for its last 15 minutes (**missed by 2 s**) and 20 s for the month."
+        " The last 15 minutes include the 60 minutes before, which rates and windows need: 7.5 million rows. The cost"
+        " per partition, for 100,000 partitions, is as large again."
     ),
 }
 
@@ -134,19 +136,19 @@ def by_rows(found: Mapping[str, Mapping[str, Any]]) -> list[tuple[int, dict[str,
 
 
 def _scaled(figures: list[dict[str, Any]]) -> str:
-    """What the cost of a row says of a cluster that nobody has tried."""
+    """Return an estimate for a large cluster, from the cost of a row."""
     least, most = (choose(figures, key=lambda each: each["rows"]) for choose in (min, max))
     row_us = (most["cpu_ms"] - least["cpu_ms"]) * 1000 / (most["rows"] - least["rows"])
     rows_per_s = 100 * 1_000_000 / row_us
     day_s = 10 * 144_000_000 / rows_per_s
     return (
-        f"**A cluster of 100 executors**, reckoned, not tried: beyond the start, a row costs {row_us:.2f} µs of CPU,"
-        " reading included. There is no shuffle and tasks share nothing, so 100 executors of one core each would go"
-        f" through {rows_per_s / 1e6:,.0f} million rows a second: a day of a million group-partitions each minute"
-        f" (1.4 billion rows) in {day_s:.0f} s after a start of some ten. What bounds it before: the storage has to"
-        f" deliver {rows_per_s * BYTES_PER_ROW / 1e9:.1f} GB a second; a group is never divided, so that the largest"
-        " one is the least time; and each task opens every file of its span, of which it reads the footer and the row"
-        " groups that hold its groups: with passes that are not compacted that is some thousand small reads a task."
+        f"**A cluster of 100 executors**, estimated, not measured: after the start, a row costs {row_us:.2f} µs of CPU,"
+        " including reads. There is no shuffle and tasks share nothing, so 100 executors with one core each would"
+        f" process {rows_per_s / 1e6:,.0f} million rows a second: a day of a million group-partitions each minute"
+        f" (1.4 billion rows) in {day_s:.0f} s after a start of about ten. Three limits apply earlier. The storage must"
+        f" deliver {rows_per_s * BYTES_PER_ROW / 1e9:.1f} GB a second. A group is never divided, so the largest group"
+        " is a lower bound. Each task opens every file of its span and reads the footer and the row groups with its"
+        " groups: about a thousand small reads per task if passes are not compacted."
     )
 
 
@@ -158,7 +160,7 @@ def render() -> str:
         if case in found:
             lines += _section(title, found[case])
         if case == BY_ROWS and (figures := by_rows(found)):
-            lines += ["![Wall time against rows, by one task and by two](spark-speed.svg)\n"]
+            lines += ["![Wall time by rows, with one task and with two](spark-speed.svg)\n"]
             lines += [_scaled([figure for _, figure in figures]) + "\n"]
     return "\n".join(lines).rstrip() + "\n"
 
