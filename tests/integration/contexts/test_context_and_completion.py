@@ -450,7 +450,11 @@ def test_no_context_is_current_after_it_is_removed(two: Kctl) -> None:
     assert "no context is current now" in removed.err
     assert "context dev was removed" in removed.err
     unchosen = two("topic", "list")
-    assert (unchosen.code, "kctl context use NAME" in unchosen.err, "existing contexts: prod" in unchosen.err) == (2, True, True)
+    assert (unchosen.code, "kctl context use NAME" in unchosen.err, "existing contexts: prod" in unchosen.err) == (
+        2,
+        True,
+        True,
+    )
     assert two.json("context", "use", "-")["name"] == "prod"
     two.ok("context", "remove", "prod", "--yes")
     assert two("context", "use", "-").code == 2
