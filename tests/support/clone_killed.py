@@ -20,7 +20,7 @@ from kctl.records.produce.sender import Sender
 def main() -> int:
     """Exit code of kctl; -9 for SIGKILL."""
     number, moment, left = signal.Signals[sys.argv[1]], sys.argv[2], int(sys.argv[3])
-    name = {"sent": "add_batch", "answered": "_answered"}[moment]
+    name = {"sent": "add_batch", "answered": "_handle"}[moment]
     original = getattr(Sender, name)
 
     def watched(self: Sender, *arguments: Any) -> None:

@@ -125,7 +125,7 @@ def test_what_a_killed_one_left(kctl: Kctl, before: set[str], killed: str, tmp_p
     assert f"{killed} may be left by another machine" in other.err
     assert _topics(kctl) == before | {killed}, "a dry run deletes nothing"
     done = kctl.ok("capacity", "--measure", "--duration", "2s", "--max-bytes", "1MB", "--yes")
-    assert f"removed {killed}" in done.err
+    assert f"deleted {killed}" in done.err
     assert (_topics(kctl), _records(kctl)) == (before, [])
 
 
