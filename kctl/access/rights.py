@@ -102,9 +102,12 @@ def _covers(pattern: Acl, other: Acl) -> bool:
     """Return True if `pattern` covers every resource of `other`."""
     if pattern.resource_type != other.resource_type:
         return False
-    if pattern.pattern_type == "LITERAL" and pattern.resource_name == WILDCARD:
+    if _is_wildcard(pattern):
         return True
     if pattern.pattern_type == "LITERAL":
         return other.pattern_type == "LITERAL" and other.resource_name == pattern.resource_name
-    is_empty = other.pattern_type == "LITERAL" and other.resource_name == WILDCARD
-    return not is_empty and other.resource_name.startswith(pattern.resource_name)
+    return not _is_wildcard(other) and other.resource_name.startswith(pattern.resource_name)
+
+
+def _is_wildcard(acl: Acl) -> bool:
+    return acl.pattern_type == "LITERAL" and acl.resource_name == WILDCARD
