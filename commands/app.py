@@ -1,6 +1,6 @@
 """The root of the command line: lazy groups, and errors turned into exit codes.
 
-A group's module is imported when it is chosen, never for the root's help: GROUPS carries name, help and module.
+A group's module is imported when it is chosen, never for the root's help: SECTIONS has name, help and module.
 """
 
 from __future__ import annotations
@@ -19,55 +19,61 @@ from kctl.commands.terminal import output
 from kctl.commands.terminal.invocation import Invocation, KctlCommand, KctlGroup
 from kctl.errors import ExitCode, KctlError, OperationFailed, UsageError
 
-# name → (module, help). A module has `app`, a CommandGroup, or for a single command `command`, a function.
-GROUPS: dict[str, tuple[str, str]] = {
-    "doctor": ("kctl.commands.doctor", "Find problems in a cluster or in config files."),
-    "lag": ("kctl.commands.lag", "Show the lag of consumer groups."),
-    "broker": ("kctl.commands.broker.commands", "Show brokers, disks, versions and features; set log levels."),
-    "controller": ("kctl.commands.controller", "Show the controller and the metadata quorum."),
-    "zk": ("kctl.commands.zk.commands", "Inspect ZooKeeper; read-only."),
-    "history": ("kctl.commands.history.commands", "Collect snapshots; report on lag, disks and trends over time."),
-    "spark": ("kctl.commands.spark.commands", "Compute lag and retention usage with PySpark."),
-    "capacity": ("kctl.commands.capacity.commands", "Plan the partitions and brokers that a load needs."),
-    "topic": ("kctl.commands.topic.commands", "List, describe, create, alter, reassign and delete topics."),
-    "config": ("kctl.commands.config.commands", "Read, explain, change and compare configs."),
-    "leader": ("kctl.commands.leader.commands", "Show, elect and balance partition leaders."),
-    "group": ("kctl.commands.group.commands", "Describe consumer groups; reset and delete offsets."),
-    "acl": ("kctl.commands.acl.commands", "List, explain, add, remove and apply ACLs."),
-    "user": ("kctl.commands.user", "List, add and remove SCRAM users."),
-    "quota": ("kctl.commands.quota.commands", "List, set and unset client quotas."),
-    "transaction": ("kctl.commands.transaction.commands", "List transactions; find and abort hanging ones."),
-    "produce": ("kctl.commands.produce.commands", "Write lines from stdin to a topic."),
-    "consume": ("kctl.commands.consume.commands", "Read records from a topic."),
-    "segment": ("kctl.commands.segment.commands", "Read, verify and repair log files, without a broker."),
-    "cluster": ("kctl.commands.cluster.commands", "Run clusters on this machine; check the health of any."),
-    "validate": ("kctl.commands.validate.commands", "Inject faults into a test cluster; verify its guarantees."),
-    "demo": ("kctl.commands.demo.commands", "Watch a cluster start, fail, recover and report its lag."),
-    "playbook": ("kctl.commands.playbook.commands", "List, check and run playbooks: steps in a file."),
-    "context": ("kctl.commands.context.commands", "Manage contexts: named clusters and their settings."),
-    "runtime": ("kctl.commands.runtime", "Install and list Kafka releases."),
-    "completion": ("kctl.commands.completion.commands", "Print shell completion."),
+# The sections of the root's help: title → name → (module, help). A module has `app`, a CommandGroup, or for a single
+# command `command`, a function.
+SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
+    "Inspect": {
+        "doctor": ("kctl.commands.doctor", "Find problems in a cluster or in config files."),
+        "lag": ("kctl.commands.lag", "Show the lag of consumer groups."),
+        "broker": ("kctl.commands.broker.commands", "Show brokers, disks, versions and features; set log levels."),
+        "controller": ("kctl.commands.controller", "Show the controller and the metadata quorum."),
+        "zk": ("kctl.commands.zk.commands", "Inspect ZooKeeper; read-only."),
+        "history": ("kctl.commands.history.commands", "Collect snapshots; report on lag, disks and trends over time."),
+        "spark": ("kctl.commands.spark.commands", "Compute lag and retention usage with PySpark."),
+        "capacity": ("kctl.commands.capacity.commands", "Plan the partitions and brokers that a load needs."),
+    },
+    "Change": {
+        "topic": ("kctl.commands.topic.commands", "List, describe, create, alter, reassign and delete topics."),
+        "config": ("kctl.commands.config.commands", "Read, explain, change and compare configs."),
+        "leader": ("kctl.commands.leader.commands", "Show, elect and balance partition leaders."),
+        "group": ("kctl.commands.group.commands", "Describe consumer groups; reset and delete offsets."),
+        "acl": ("kctl.commands.acl.commands", "List, explain, add, remove and apply ACLs."),
+        "user": ("kctl.commands.user", "List, add and remove SCRAM users."),
+        "quota": ("kctl.commands.quota.commands", "List, set and unset client quotas."),
+        "transaction": ("kctl.commands.transaction.commands", "List transactions; find and abort hanging ones."),
+    },
+    "Data": {
+        "produce": ("kctl.commands.produce.commands", "Write lines from stdin to a topic."),
+        "consume": ("kctl.commands.consume.commands", "Read records from a topic."),
+    },
+    "Files": {
+        "segment": ("kctl.commands.segment.commands", "Read, verify and repair log files, without a broker."),
+    },
+    "Local and managed clusters": {
+        "cluster": ("kctl.commands.cluster.commands", "Run clusters on this machine; check the health of any."),
+        "validate": ("kctl.commands.validate.commands", "Inject faults into a test cluster; verify its guarantees."),
+        "demo": ("kctl.commands.demo.commands", "Watch a cluster start, fail, recover and report its lag."),
+    },
+    "Automation": {
+        "playbook": ("kctl.commands.playbook.commands", "List, check and run playbooks: steps in a file."),
+    },
+    "Setup": {
+        "context": ("kctl.commands.context.commands", "Manage contexts: named clusters and their settings."),
+        "runtime": ("kctl.commands.runtime", "Install and list Kafka releases."),
+        "completion": ("kctl.commands.completion.commands", "Print shell completion."),
+    },
 }
-# The sections of the root's help: title → its first command. Sections follow the order of GROUPS.
-SECTIONS = {
-    "Inspect": "doctor",
-    "Change": "topic",
-    "Data": "produce",
-    "Files": "segment",
-    "Local and managed clusters": "cluster",
-    "Automation": "playbook",
-    "Setup": "context",
+GROUPS = {name: group for section in SECTIONS.values() for name, group in section.items()}
+EXIT_MEANINGS = {
+    ExitCode.OK: "success; nothing to report",
+    ExitCode.UNHEALTHY: "the check failed: unhealthy, over a limit, different",
+    ExitCode.USAGE: "invalid command line or input file",
+    ExitCode.UNREACHABLE: "the cluster cannot be reached, or the login failed",
+    ExitCode.REFUSED: "refused before any change: not found, not confirmed, not supported",
+    ExitCode.FAILED: "failed, or incomplete; the message says what was done",
+    ExitCode.INTERRUPTED: "interrupted",
 }
-_EPILOG = """\b
-Exit codes:
-  0    success; nothing to report
-  1    the check failed: unhealthy, over a limit, different
-  2    invalid command line or input file
-  3    the cluster cannot be reached, or the login failed
-  4    refused before any change: not found, not confirmed, not supported
-  5    failed, or incomplete; the message says what was done
-  130  interrupted
-"""
+_EPILOG = "\b\nExit codes:\n" + "\n".join(f"  {int(code):<5}{text}" for code, text in EXIT_MEANINGS.items())
 
 
 class _Stub(TyperCommand):
@@ -84,13 +90,10 @@ class _LazyRoot(KctlGroup):
         return list(GROUPS)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - click's signature
-        titles = {first: title for title, first in SECTIONS.items()}
-        rows: dict[str, list[tuple[str, str]]] = {}
-        for name, (_, text) in GROUPS.items():
-            rows.setdefault(titles.get(name) or list(rows)[-1], []).append((f"{name:<11}", text))
-        for title, commands in rows.items():
+        width = max(map(len, GROUPS))
+        for title, section in SECTIONS.items():
             with formatter.section(title):
-                formatter.write_dl(commands)
+                formatter.write_dl([(name.ljust(width), text) for name, (_, text) in section.items()])
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in GROUPS:
@@ -114,7 +117,9 @@ def load(name: str) -> Any:
     """Import a group's module and return its click command."""
     module = import_module(GROUPS[name][0])
     if hasattr(module, "app"):
-        return module.app.group(name)
+        group = module.app.group(name)
+        group.help = GROUPS[name][1]
+        return group
     single = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     single.command(name, cls=KctlCommand)(module.command)
     return typer.main.get_command(single)

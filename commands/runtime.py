@@ -12,7 +12,7 @@ from kctl.commands.terminal.invocation import CommandGroup, invocation
 from kctl.commands.terminal.output import Column, Table
 from kctl.errors import NotFound, NotHealthy
 
-app = CommandGroup(help="Install Kafka's jars, which clusters on this machine run from.")
+app = CommandGroup()
 
 VERSION = typer.Option(None, "--kafka-version", metavar="VERSION", help="Kafka version (default: 3.9.2).")
 

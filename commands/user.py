@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kctl.access.users import UserChange
     from kctl.protocol.client import ClusterClient
 
-app = CommandGroup("List, add and remove SCRAM users.")
+app = CommandGroup()
 
 _MECHANISM = typer.Option("--mechanism", metavar="MECHANISM", help="SCRAM-SHA-256 or SCRAM-SHA-512; repeatable.")
 _DRY_RUN = typer.Option("--dry-run", help="Show what would change, without changing it.")

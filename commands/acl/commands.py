@@ -49,7 +49,7 @@ def _shell_word(sentence: str) -> str:
     return shlex.quote(sentence) if set(sentence) & set('"$`\\!') else f'"{sentence}"'
 
 
-app = CommandGroup("List, add, remove and explain ACLs.")
+app = CommandGroup()
 app.command_of("apply", "kctl.commands.acl.apply")
 app.command_of("explain", "kctl.commands.acl.explain")
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kctl.cluster.api_versions import BrokerApis
     from kctl.protocol.client import ClusterClient
 
-app = CommandGroup("Show brokers, their disks, versions and features; change their log levels.")
+app = CommandGroup()
 app.group_of("loggers", "kctl.commands.broker.loggers")
 
 Ids = Annotated[list[int] | None, typer.Argument(metavar="[ID]…", help="Broker ids (default: all brokers).")]

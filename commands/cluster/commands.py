@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kctl.deploy.start import StartResult
     from kctl.deploy.stop import StopResult
 
-app = CommandGroup(help="Create, start, stop and inspect Kafka clusters.")
+app = CommandGroup()
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the cluster.", autocompletion=cluster_names)]
 Nodes = Annotated[

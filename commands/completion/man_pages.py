@@ -17,20 +17,10 @@ from typing import Any
 import typer
 
 from kctl import __version__
-from kctl.commands.app import GROUPS, load, root
+from kctl.commands.app import EXIT_MEANINGS, GROUPS, load, root
 from kctl.commands.terminal.common_options import help_record, is_common
-from kctl.errors import ExitCode
 
 MARKER = '.\\" A manual page of kctl, made from its command tree.'
-EXIT_STATUS = {
-    ExitCode.OK: "The command succeeded, and everything that it checked is healthy.",
-    ExitCode.UNHEALTHY: "The command succeeded, and something that it checked is not healthy.",
-    ExitCode.USAGE: "The command line or an input file is wrong.",
-    ExitCode.UNREACHABLE: "kctl cannot reach the cluster or log in to it.",
-    ExitCode.REFUSED: "A precondition is not met, or the user did not confirm. Nothing was changed.",
-    ExitCode.FAILED: "The operation started and failed, or its outcome is unknown.",
-    ExitCode.INTERRUPTED: "The user pressed Ctrl-C.",
-}
 _ENVIRONMENT = {
     "KCTL_CONTEXT": "Context to use, unless --context is set.",
     "KCTL_CONFIG": "Config file with the contexts (default: $XDG_CONFIG_HOME/kctl/config.yaml).",
@@ -90,7 +80,7 @@ def _page(path: str, command: Any) -> Iterator[str]:
         for example in examples:
             yield from (".PP", ".nf", ".RS 4", _line(_escape(example)), ".RE", ".fi")
     if path == "kctl":
-        yield from _section("EXIT STATUS", ((str(int(code)), text) for code, text in EXIT_STATUS.items()))
+        yield from _section("EXIT STATUS", ((str(int(code)), text) for code, text in EXIT_MEANINGS.items()))
         yield from _section("ENVIRONMENT", _ENVIRONMENT.items())
     yield from _see_also(path)
 

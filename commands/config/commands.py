@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kctl.cluster.config_resources import Resource
     from kctl.configs.change import ChangedConfig, Edit
 
-app = CommandGroup("Read, explain, change and compare configs of topics, brokers and groups.")
+app = CommandGroup()
 app.command_of("get", "kctl.commands.config.get")
 app.command_of("explain", "kctl.commands.config.get")
 

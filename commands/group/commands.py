@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _NO_TOPOLOGY = "no topology yet: source topics are missing, or their partitions do not match"
 
-app = CommandGroup("List, describe and change consumer groups: members, offsets.")
+app = CommandGroup()
 
 
 @app.command("list")

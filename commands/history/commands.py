@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kctl.commands.terminal.invocation import CommandGroup
 
-app = CommandGroup("Collect snapshots, and report on lag, disks and trends over time.")
+app = CommandGroup()
 app.command_of("snapshot", "kctl.commands.history.snapshot")
 app.command_of("lag", "kctl.commands.history.lag")
 app.command_of("retention", "kctl.commands.history.retention")

@@ -36,7 +36,7 @@ class ReportOptions:
     store: Store
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the HTML report to this file.")] = None
     last: Annotated[
-        str | None, typer.Option(metavar="DURATION", help="Report on the last DURATION.  [default: 24h]")
+        str | None, typer.Option(metavar="DURATION", help="Report on the last DURATION (default: 24h).")
     ] = None
     from_: From = None
     to: To = None

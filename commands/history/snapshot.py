@@ -40,7 +40,7 @@ class SnapshotOptions:
     ]
     once: Annotated[bool, typer.Option("--once", help="Collect one snapshot and exit.")] = False
     every: Annotated[
-        str | None, typer.Option(metavar="DURATION", help="Interval between snapshots.  [default: 60s]")
+        str | None, typer.Option(metavar="DURATION", help="Interval between snapshots (default: 60s).")
     ] = None
     for_: Annotated[
         str | None, typer.Option("--for", metavar="DURATION", help="Stop after this time (default: run until Ctrl-C).")

@@ -54,9 +54,7 @@ class TrendsOptions:
 
     store: StoreFolder
     of: Annotated[Of, typer.Option(help="Subject of the trends.")] = Of.GROUPS
-    every: Annotated[Every | None, typer.Option(help="Period length.  [default: hour; day if --last exceeds 7d]")] = (
-        None
-    )
+    every: Annotated[Every | None, typer.Option(help="Period length (default: hour; day if --last exceeds 7d).")] = None
     last: Annotated[str, typer.Option(metavar="DURATION", help="How far back to go.")] = "7d"
     group: GroupGlobs = None
     match: Annotated[list[str] | None, MATCH] = None

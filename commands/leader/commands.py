@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kctl.model import ClusterState, PartitionState
     from kctl.protocol.client import ClusterClient
 
-app = CommandGroup("Show, elect and balance partition leaders.")
+app = CommandGroup()
 
 
 Topics = Annotated[list[str] | None, typer.Option("--topic", help="Only this topic; repeatable.")]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _SUMMARY = 43  # characters: with the longest shipped name, a row fits into 80 columns
 
-app = CommandGroup("List, check and run playbooks.")
+app = CommandGroup()
 app.command_of("lint", "kctl.commands.playbook.lint")
 app.command_of("run", "kctl.commands.playbook.run")
 app.command_of("resume", "kctl.commands.playbook.resume")

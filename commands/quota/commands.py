@@ -16,7 +16,7 @@ from kctl.errors import NotFound, UsageError
 if TYPE_CHECKING:
     from kctl.access.quotas import QuotaChange, QuotaEntity
 
-app = CommandGroup("List, set and unset client quotas.")
+app = CommandGroup()
 
 _USER = typer.Option("--user", metavar="NAME", help="Quotas of this user.")
 _CLIENT = typer.Option("--client-id", metavar="NAME", help="Quotas of this client id; with --user, of the combination.")

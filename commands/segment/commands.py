@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kctl.commands.terminal.invocation import CommandGroup
 
-app = CommandGroup("Read, check and repair log files without a broker.")
+app = CommandGroup()
 
 for _name in ("dump", "find", "stats", "diff", "verify"):
     app.command_of(_name, f"kctl.commands.segment.{_name}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kctl.commands.terminal.invocation import CommandGroup
 
-app = CommandGroup("Run the reports of `kctl history` with PySpark.")
+app = CommandGroup()
 app.command_of("lag", "kctl.commands.spark.lag")
 app.command_of("retention", "kctl.commands.spark.retention")
 app.command_of("trends", "kctl.commands.spark.trends")

@@ -12,6 +12,10 @@ from typer.core import TyperOption
 from kctl.commands.completion.complete import context_names, formats
 from kctl.commands.terminal.output_encoding import shown
 
+_FORMATS_HELP = "Output format: table, wide, json, yaml or csv."
+_GLOBAL_OPTIONS = "Global options (-o, --context, --bootstrap-server, --yes …): see kctl --help"
+_DEFAULT = re.compile(r"\[default: ([^]]+?)(?:; (required|[^];]*[<>][^];]*))?\]$")  # as Typer appends it
+
 
 def _remember(ctx: typer.Context, param: Any, value: Any) -> Any:
     """Store the value of an option.
@@ -27,7 +31,7 @@ def _option(*names: str, metavar: str | None = None, **settings: Any) -> TyperOp
     return TyperOption(param_decls=list(names), metavar=metavar, expose_value=False, callback=_remember, **settings)
 
 
-def common_options(formats_help: str = "Output format: table, wide, json, yaml or csv.") -> list[TyperOption]:
+def common_options(formats_help: str = _FORMATS_HELP) -> list[TyperOption]:
     """Return the options of every command and group, accepted before and after the command's name."""
     return [
         _option(
@@ -60,16 +64,9 @@ def common_options(formats_help: str = "Output format: table, wide, json, yaml o
     ]
 
 
-_GLOBAL_HELP = frozenset(option.help for option in common_options())  # a command's own formats are not in it
-_GLOBAL_OPTIONS = "Global options (-o, --context, --bootstrap-server, --yes …): see kctl --help"
-
-
 def is_common(param: Any) -> bool:
     """Return True for a parameter of common_options."""
     return getattr(param, "callback", None) is _remember
-
-
-_DEFAULT = re.compile(r"\[default: ([^]]+?)(?:; (required|[^];]*[<>][^];]*))?\]$")  # as Typer appends it
 
 
 def help_record(param: Any, ctx: typer.Context) -> tuple[str, str] | None:
@@ -100,10 +97,12 @@ class CommonOptionsHelp:
             record = help_record(param, ctx)
             if record is None:
                 continue
-            title = "Arguments" if param.param_type_name == "argument" else "Options"
-            if is_common(param):
-                title = "Options" if param.help not in _GLOBAL_HELP else "Global options"
-            sections[title].append(record)
+            if param.param_type_name == "argument":
+                sections["Arguments"].append(record)
+            elif is_common(param) and (param.name != "output" or param.help == _FORMATS_HELP):
+                sections["Global options"].append(record)
+            else:  # also -o of a command that has formats of its own
+                sections["Options"].append(record)
         if ctx.parent is not None:
             sections["Global options"] = []
         for title, records in sections.items():

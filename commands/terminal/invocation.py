@@ -244,9 +244,12 @@ class KctlGroup(CommonOptionsHelp, TyperGroup):
 
 
 class CommandGroup(typer.Typer):
-    """A Typer app for one group of commands: plain help, no completion options, common options everywhere."""
+    """A Typer app for one group of commands: plain help, no completion options, common options everywhere.
 
-    def __init__(self, help: str) -> None:  # noqa: A002 - Typer's own name
+    help: of a group within a group; kctl.commands.app has the text of the others.
+    """
+
+    def __init__(self, help: str = "") -> None:  # noqa: A002 - Typer's own name
         super().__init__(
             cls=KctlGroup, help=help, rich_markup_mode=None, add_completion=False, no_args_is_help=True,
             pretty_exceptions_enable=False,

@@ -26,7 +26,7 @@ from kctl.commands.terminal.watching import INTERVAL, WATCH, Shown, Watching
 if TYPE_CHECKING:
     from kctl.topics.listing import ListedTopics, TopicSummary
 
-app = CommandGroup("List, describe, create, alter, truncate, copy and delete topics.")
+app = CommandGroup()
 
 
 @app.command("list")

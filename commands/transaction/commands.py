@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kctl.model import PartitionState
     from kctl.protocol.client import ClusterClient
 
-app = CommandGroup("List transactions; find and abort hanging ones.")
+app = CommandGroup()
 app.command_of("abort", "kctl.commands.transaction.abort")
 
 

@@ -14,7 +14,7 @@ from kctl.commands.terminal.option_sets import takes_options
 if TYPE_CHECKING:
     from kctl.validate.plan import ValidationOptions
 
-app = CommandGroup(help="Inject faults and check that no acknowledged record is lost.")
+app = CommandGroup()
 
 HooksFile = Annotated[
     Path | None, typer.Option("--hooks", metavar="FILE", help="YAML file with commands that stop and start brokers.")

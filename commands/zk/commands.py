@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kctl.zookeeper.nodes import ChildNode
     from kctl.zookeeper.watch import NodeChange
 
-app = CommandGroup("Inspect ZooKeeper. Read-only.")
+app = CommandGroup()
 
 _PATH = typer.Argument(metavar="PATH", help="Path below the chroot, e.g. /brokers/ids.")
 _MAYBE_PATH = typer.Argument(metavar="[PATH]", help="Path below the chroot (default: /).")

@@ -11,7 +11,7 @@ import pytest
 
 from command_tree import every_command, example_of
 from kctl.commands import app
-from kctl.commands.completion.man_pages import EXIT_STATUS, MARKER, man_pages, write_pages
+from kctl.commands.completion.man_pages import MARKER, man_pages, write_pages
 from kctl.errors import ExitCode
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -47,7 +47,7 @@ def test_references_lead_to_pages(pages: dict[str, str]) -> None:
 
 
 def test_the_exit_codes_are_all_described() -> None:
-    assert set(EXIT_STATUS) == set(ExitCode)
+    assert set(app.EXIT_MEANINGS) == set(ExitCode)
 
 
 def test_the_structure_is_that_of_a_manual_page(pages: dict[str, str]) -> None:
