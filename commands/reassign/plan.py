@@ -96,10 +96,10 @@ class PlanOptions:
 def plan(ctx: typer.Context, options: PlanOptions) -> None:
     """Plan the fewest moves that reach the goals, with a lower bound.
 
-    Changes nothing. Plans all topics by default, internal ones (__consumer_offsets) included: a broker that is removed
-    must not keep them. The estimate assumes 50MB/s per broker unless --throttle is set; `apply` runs without a throttle
-    unless it gets its own --throttle. -o json prints the plan file, which kafka-reassign-partitions accepts as well; -o
-    wide shows every row. Exits 1 if the plan does not reach all goals.
+    Changes nothing. Plans all topics by default, including internal topics (__consumer_offsets), because a removed
+    broker must not keep them. The estimate assumes 50MB/s per broker unless --throttle is set; `apply` runs without a
+    throttle unless its own --throttle is set. -o json prints the plan file, which kafka-reassign-partitions
+    accepts as well; -o wide shows every row. Exits 1 if the plan does not reach all goals.
 
     Example: kctl topic reassign plan --remove-broker 3 --out plan.json
     """
@@ -193,7 +193,7 @@ def _options(
 
 @contextmanager
 def _without_collector() -> Iterator[None]:
-    """Disable garbage collection: it would take a third of the time, on millions of rows without cycles."""
+    """Disable garbage collection: it takes a third of the time, on millions of rows without cycles."""
     enabled = gc.isenabled()
     gc.disable()
     try:

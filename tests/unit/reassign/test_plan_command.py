@@ -370,7 +370,7 @@ def test_a_hundred_brokers_do_not_flood_the_terminal(plan: Callable[..., tuple[i
     ],
 )
 def test_the_certificate(moves: int, bound: int, left: int, said: str) -> None:
-    assert certificate(moves, "move", bound, left=left) == said
+    assert certificate(moves, "move", bound, deferred=left) == said
 
 
 def test_log_dirs_are_told_without_the_folder_that_all_are_in() -> None:
