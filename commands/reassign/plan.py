@@ -222,17 +222,17 @@ def _show(inv: Invocation, plan: Plan, goals: Goals, execution: Execution, out: 
         write_whole(out, text)
         inv.report_change(changed=True)
         output.note(
-            f"saved {out}" + (f"; carry it out with `kctl topic reassign apply {_quoted(out)}`" if plan.changes else "")
+            f"saved {out}" + (f"; apply it with `kctl topic reassign apply {_quoted(out)}`" if plan.changes else "")
         )
     elif plan.changes and inv.output in output.FOR_PEOPLE:
-        output.note("to carry it out, save it with --out FILE, then run `kctl topic reassign apply FILE`")
+        output.note("to apply it, save it with --out FILE, then run `kctl topic reassign apply FILE`")
     if plan.unmet:
         more = f" (and {len(plan.unmet) - 1} more)" if len(plan.unmet) > 1 else ""
         for line in plan.unmet[1:]:
             output.warn(line)
         raise NotHealthy(
             f"the plan does not reach its goals: {plan.unmet[0]}{more}",
-            hint="the moves are valid and can be carried out" if plan.changes else "",
+            hint="the moves are valid and can be applied" if plan.changes else "",
             details={"unmet": plan.unmet},
         )
 

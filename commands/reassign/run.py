@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 _LINES_EVERY_S = 30.0
 _BAR = 8  # the figures leave no room for more in 80 columns
-_WAITING = "waiting for the kctl process that carries it out"
+_WAITING = "waiting for the kctl process that runs it"
 
 Throttle = Annotated[
     str | None,

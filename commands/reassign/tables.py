@@ -47,7 +47,7 @@ def sentences(summary: RunPreview) -> list[str]:
         rate = format_size(summary.throttle_bytes)
         lines.append(f"takes at least {format_duration(summary.duration_ms)} at {rate}/s per broker")
     elif summary.moves and summary.throttle_bytes is None:
-        lines.append("no throttle, whatever rate the plan's estimate assumes: --throttle 50MB/s sets one per broker")
+        lines.append("no throttle (the plan's rate is only an estimate): --throttle 50MB/s sets one per broker")
     return lines
 
 

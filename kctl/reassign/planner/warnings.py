@@ -126,7 +126,7 @@ def about_racks(
 ) -> list[str]:
     """Return a warning for racks with so few brokers that each broker gets far more than an even share.
 
-    hosts: brokers (ids) that may receive. before, after: loads as they are and as the plan leaves them.
+    hosts: brokers (ids) that may receive replicas. before, after: loads before and after the plan.
     """
     racks: dict[str | None, list[int]] = {}
     for broker in cluster.brokers:

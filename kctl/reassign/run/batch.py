@@ -44,7 +44,7 @@ def move_batch(run: Run) -> None:
     todo = mover.compare()
     if not run.state.batch_open:
         if run.state.mode is not Mode.RUNNING:
-            return  # a pause was requested meanwhile
+            return  # a pause was requested in the meantime
         run.write(RunStep.BATCH_START, batch=number)
     run.in_flight = None
     mover.request(todo)

@@ -38,7 +38,7 @@ class PartitionObserver:
         self._places: ReplicaPlaces = {}
 
     def observe(self, rows: Sequence[Reassignment], *, fresh: bool = False) -> PlanView:
-        """Return the state of the cluster for `rows`. fresh: read Metadata whatever its age.
+        """Return the state of the cluster for `rows`. fresh: read Metadata even if the last one is recent.
 
         Raises the errors of ClusterClient's requests. If a broker does not report its log dirs, its last
         report is used.

@@ -307,7 +307,7 @@ def _until_free(path: Path, limit_s: float | None, waiting: Callable[[], None]) 
     while journal.is_locked(path):
         if deadline is not None and deadline.expired:
             raise TimedOut(
-                f"the kctl process that carries out {path.stem} did not release it within {deadline.seconds:g} s",
+                f"the kctl process that runs {path.stem} did not release it within {deadline.seconds:g} s",
                 hint="run this command again when the process responds, or wait longer with --timeout",
             )
         waiting()

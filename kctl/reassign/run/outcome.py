@@ -142,7 +142,7 @@ _COUNTS = {
 
 
 def _entry(positions: PlanPositions, brokers: Sequence[BrokerLeft]) -> dict[str, object]:
-    """Return the result for the journal; its size is limited, whatever the number of failures."""
+    """Return the result for the journal; its size is limited for any number of failures."""
     counts = {key: getattr(positions, name) for key, name in _COUNTS.items()}
     failures = [[f.topic, f.partition, f.standing, f.reason[:500]] for f in positions.failures[:100]]
     waiting = [[b.broker, b.replica_count, b.partitions[:5], b.without_leader] for b in brokers[:20]]
