@@ -96,9 +96,7 @@ def _copied(plan: Plan, execution: Execution) -> list[str]:
         line += f": at least {format_duration(seconds * 1000)} at {rate}"
     if plan.unknown_sizes:
         line += f" ({counted(plan.unknown_sizes, 'copy', 'copies')} of unknown size not counted)"
-    return (
-        [line, "the rate is an assumption; apply runs unthrottled by default"] if "at least" in line else [line]
-    )
+    return [line, "the rate is an assumption; apply runs unthrottled by default"] if "at least" in line else [line]
 
 
 # --- brokers and racks ------------------------------------------------------------------------------------------------
