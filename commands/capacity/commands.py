@@ -69,10 +69,10 @@ def _emit_plan(inv: Invocation, planned: Planned, measured: Measurement | None, 
     """Render the plan, then raise OperationFailed if it lacks topics."""
     from kctl.commands.capacity.tables import emit
 
-    plan, left_out = planned
+    plan, skipped = planned
     emit(inv, plan, measured, explain=explain)
-    if left_out:
-        raise OperationFailed(f"the plan lacks {counted(len(left_out), 'topic')} whose load is unknown")
+    if skipped:
+        raise OperationFailed(f"the plan lacks {counted(len(skipped), 'topic')} whose load is unknown")
 
 
 def _parsed(texts: Mapping[str, str]) -> dict[str, Input]:
@@ -87,8 +87,8 @@ def _parsed(texts: Mapping[str, str]) -> dict[str, Input]:
     return inputs
 
 
-def _source(inv: Invocation, options: CapacityOptions, given: Mapping[str, Input]) -> Source | None:
-    """Return a function from inputs to the plan and its missing topics; None if no load is given."""
+def _source(inv: Invocation, options: CapacityOptions, option_inputs: Mapping[str, Input]) -> Source | None:
+    """Return a function from inputs to the plan and its missing topics; None if the options contain no load."""
     from kctl.capacity.fields import OF_ONE_TOPIC
 
     file, from_cluster = options.file, options.from_cluster
@@ -96,7 +96,7 @@ def _source(inv: Invocation, options: CapacityOptions, given: Mapping[str, Input
         raise UsageError("--file and --from-cluster exclude each other")
     if file is not None or from_cluster:
         for name in OF_ONE_TOPIC:
-            if name in given:
+            if name in option_inputs:
                 raise UsageError(
                     f"--{name} is for one topic, but {'--from-cluster' if from_cluster else 'the file'} has several",
                     hint="remove it; to plan for N times the load, use --times",
@@ -105,17 +105,17 @@ def _source(inv: Invocation, options: CapacityOptions, given: Mapping[str, Input
         return lambda inputs: _of_cluster(inv, inputs, options.match or [], options.window or _WINDOW)
     if file is not None:
         return _of_file(file)
-    if options.measure and not given.keys() & {"throughput", "messages", "data", "keys"}:
+    if options.measure and not option_inputs.keys() & {"throughput", "messages", "data", "keys"}:
         return None
     return _of_options
 
 
-def _of_options(given: Mapping[str, Input]) -> Planned:
+def _of_options(inputs: Mapping[str, Input]) -> Planned:
     from kctl.capacity.fields import CLUSTER_FIELDS, TOPIC_FIELDS
     from kctl.capacity.workload import workload
 
-    of_topic = {name: each for name, each in given.items() if name in TOPIC_FIELDS}
-    of_cluster = {name: each for name, each in given.items() if name in CLUSTER_FIELDS}
+    of_topic = {name: each for name, each in inputs.items() if name in TOPIC_FIELDS}
+    of_cluster = {name: each for name, each in inputs.items() if name in CLUSTER_FIELDS}
     try:
         load = workload(_ONE_TOPIC, of_topic)
     except UsageError as exc:
@@ -131,13 +131,13 @@ def _of_file(file: object) -> Source:
     assert isinstance(file, Path)
     data, name = read_bytes(file)  # once: it may be stdin
 
-    def made(given: Mapping[str, Input]) -> Planned:
-        return _planned(*parse_spec(data, name, given)), ()
+    def planned(inputs: Mapping[str, Input]) -> Planned:
+        return _planned(*parse_spec(data, name, inputs)), ()
 
-    return made
+    return planned
 
 
-def _of_cluster(inv: Invocation, given: Mapping[str, Input], match: list[str], window: str) -> Planned:
+def _of_cluster(inv: Invocation, overrides: Mapping[str, Input], match: list[str], window: str) -> Planned:
     from kctl.base.units import parse_duration_ms
     from kctl.capacity.current_load import read_current_load
     from kctl.capacity.fields import CLUSTER_FIELDS
@@ -147,23 +147,23 @@ def _of_cluster(inv: Invocation, given: Mapping[str, Input], match: list[str], w
     if not 0 < window_s <= _LONGEST_WINDOW_S:
         raise UsageError(f"--window {window} must be between 1ms and 1h")
     with inv.connect() as client, output.progress("reading", lines_every_s=30) as bar:
-        seen = read_current_load(client, match, given, window_s=window_s, progress=bar.update)
-    _tell(seen)
-    cluster = merged(seen.cluster, given, CLUSTER_FIELDS)
-    return _planned(list(seen.workloads), cluster, seen.counts), seen.left_out
+        current_load = read_current_load(client, match, overrides, window_s=window_s, progress=bar.update)
+    _report(current_load)
+    cluster = merged(current_load.cluster, overrides, CLUSTER_FIELDS)
+    return _planned(list(current_load.workloads), cluster, current_load.counts), current_load.left_out
 
 
-def _tell(seen: CurrentLoad) -> None:
-    for warning in seen.warnings:
+def _report(current_load: CurrentLoad) -> None:
+    for warning in current_load.warnings:
         output.warn(warning)
-    for line in seen.left_out:
+    for line in current_load.left_out:
         output.warn(f"skipped: {line}")
 
 
 def _planned(
-    workloads: list[Workload], cluster: Mapping[str, Input], seen: Mapping[str, int] | None = None
+    workloads: list[Workload], cluster: Mapping[str, Input], current_counts: Mapping[str, int] | None = None
 ) -> CapacityPlan:
     from kctl.capacity.plan import plan
     from kctl.capacity.workload import cluster_inputs
 
-    return plan(workloads, cluster_inputs(cluster), current_counts=seen)
+    return plan(workloads, cluster_inputs(cluster), current_counts=current_counts)

@@ -35,14 +35,14 @@ def refuse_options(options: CapacityOptions) -> None:
 
 
 def measure_options(inv: Invocation, options: CapacityOptions, inputs: Mapping[str, Input]) -> MeasureOptions:
-    """Return what to measure, on a topic with the planned replication. Raises UsageError."""
+    """Return the options of the measurement, on a topic with the planned replication. Raises UsageError."""
     from kctl.capacity.measure import MAX_RECORD_BYTES, MeasureOptions
     from kctl.capacity.measurement_topic import new_name
     from kctl.capacity.workload import with_defaults
 
     factor = int(with_defaults(inputs, ("replication_factor",))["replication_factor"].value)
-    least = int(inputs["min_insync_replicas"].value) if "min_insync_replicas" in inputs else factor // 2 + 1
-    least = min(least, factor)  # since 3.7 brokers treat a larger value as the factor; older ones reject writes
+    min_isr = int(inputs["min_insync_replicas"].value) if "min_insync_replicas" in inputs else factor // 2 + 1
+    min_isr = min(min_isr, factor)  # since 3.7 brokers treat a larger value as the factor; older ones reject writes
     record = parse_size(options.record_size or _RECORD_SIZE)
     if options.record_size is None and "message_size" in inputs:
         record = int(inputs["message_size"].value)
@@ -51,14 +51,14 @@ def measure_options(inv: Invocation, options: CapacityOptions, inputs: Mapping[s
             f"record size {record:,} must be 1 to {MAX_RECORD_BYTES:,} bytes",
             hint="set another size, e.g. --record-size 1kB",
         )
-    most = parse_size(options.max_bytes or _MAX_BYTES)
-    if most < record:
+    max_bytes = parse_size(options.max_bytes or _MAX_BYTES)
+    if max_bytes < record:
         raise UsageError(f"--max-bytes {options.max_bytes} is smaller than one record")
     duration_s = parse_duration_ms(options.duration or _DURATION) / 1000
     if not 0.1 <= duration_s <= _LONGEST_S:
         raise UsageError(f"--duration {options.duration} must be between 100ms and 10m")
     return MeasureOptions(
-        new_name(), factor, least, record, duration_s, most, (options.acks or Acks.ALL).value,
+        new_name(), factor, min_isr, record, duration_s, max_bytes, (options.acks or Acks.ALL).value,
         (options.compression or Compression.NONE).value, inv.timeout_s(30),
     )  # fmt: skip
 
@@ -69,29 +69,29 @@ def run(inv: Invocation, options: MeasureOptions, *, dry_run: bool) -> Measureme
 
     with undone_when_terminated(), inv.connect() as client:
         state = client.metadata()
-        left = measurement_topic.find_leftovers(client, state)
+        leftovers = measurement_topic.find_leftovers(client, state)
         for line in measurement_topic.check(client, options):
             output.warn(line)
-        _show(options, left, client.target.name)
+        _show(options, leftovers, client.target.name)
         if dry_run:
             return None
         inv.confirm(f"Write up to {format_size(options.max_bytes)} to {client.target.name}?", target=client.target)
-        for name in left.topics:
+        for name in leftovers.topics:
             measurement_topic.remove_leftover(client, name, timeout_s=options.timeout_s)
             output.note(f"deleted {name}, left by a measurement that was killed")
         return _measured(client, options, state.cluster_id)
 
 
-def _show(options: MeasureOptions, left: Leftovers, cluster: str) -> None:
+def _show(options: MeasureOptions, leftovers: Leftovers, cluster: str) -> None:
     output.note(
         f"on {cluster}: create topic {options.topic} (1 partition, replication factor {options.replication_factor},"
         f" min.insync.replicas {options.min_insync_replicas}), write for {options.duration_s:g} s with"
         f" acks={options.acks} and records of {format_size(options.record_bytes)}, at most"
         f" {format_size(options.max_bytes)}, read for {options.duration_s:g} s, and delete the topic"
     )
-    for name in left.topics:
+    for name in leftovers.topics:
         output.note(f"{name}, left by a measurement that was killed, will be deleted first")
-    for name in left.others:
+    for name in leftovers.others:
         output.warn(f"{name} may be left by another machine: if no measurement runs, run `kctl topic delete {name}`")
 
 
@@ -103,16 +103,16 @@ def _measured(client: ClusterClient, options: MeasureOptions, cluster_id: str | 
         failing = True
         try:
             with output.progress("measuring", lines_every_s=30) as bar:
-                found = measure(client, options, topic.create(), progress=bar.update)
+                result = measure(client, options, topic.create(), progress=bar.update)
             failing = False
-            return found
+            return result
         finally:
             _remove(topic, failing=failing)
 
 
 def _remove(topic: MeasurementTopic, *, failing: bool) -> None:
-    """Delete the topic despite interrupts. failing: another error is being raised, which this must not hide."""
-    with told_when_interrupted(_go_on):
+    """Delete the topic despite interrupts. failing: another error is being raised and must not be hidden."""
+    with told_when_interrupted(_continue):
         try:
             topic.delete()
         except KctlError as exc:
@@ -121,7 +121,7 @@ def _remove(topic: MeasurementTopic, *, failing: bool) -> None:
             output.warn(f"{exc.message}; {exc.hint}" if exc.hint else exc.message)
 
 
-def _go_on() -> None:
+def _continue() -> None:
     """Ignore an interrupt: the topic must be deleted."""
 
 

@@ -11,7 +11,7 @@ import typer
 
 
 class Acks(str, Enum):
-    """Replicas that acknowledge a record. 0 is missing: it would not show what was written."""
+    """Replicas that acknowledge a record. 0 is missing: it does not confirm written records."""
 
     ALL = "all"
     LEADER = "1"
@@ -29,7 +29,7 @@ class Compression(str, Enum):
 
 @dataclass(frozen=True)
 class CapacityOptions:
-    """The options as written. `inputs` are those that describe the load or the brokers."""
+    """The options as entered. `inputs`: options that describe the load or the brokers."""
 
     file: Annotated[
         Path | None, typer.Option("-f", "--file", help="YAML file with topics and brokers (capacity.yaml); - is stdin.")

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from kctl.capacity.measure import Measurement
     from kctl.capacity.model import Bound, CapacityPlan, Term, TopicPlan
 
-_NAMED = 5
+_MAX_NAMES = 5
 _BROKERS = "brokers"
-_DECIDED = {"partitions": "given", "partitions_now": "as it is"}  # by what a number of partitions is said
+_SOURCES = {"partitions": "given", "partitions_now": "as it is"}  # formula → name in the table
 
 
 def emit(inv: Invocation, plan: CapacityPlan | None, measured: Measurement | None, *, explain: bool) -> None:
@@ -30,15 +30,15 @@ def emit(inv: Invocation, plan: CapacityPlan | None, measured: Measurement | Non
     if not explain:
         output.note("--explain shows the arithmetic")
     for message, topics in grouped(plan.cautions, lambda each: each.message).items():
-        output.warn(f"{_named([each.topic for each in topics if each.topic])}{message}")
+        output.warn(f"{_topic_names([each.topic for each in topics if each.topic])}{message}")
 
 
-def _named(topics: list[str]) -> str:
+def _topic_names(topics: list[str]) -> str:
     """Return "orders, payments and 7 more: ", as the start of a warning."""
     if not topics:
         return ""
-    more = f" and {len(topics) - _NAMED:,} more" if len(topics) > _NAMED else ""
-    return f"{', '.join(topics[:_NAMED])}{more}: "
+    more = f" and {len(topics) - _MAX_NAMES:,} more" if len(topics) > _MAX_NAMES else ""
+    return f"{', '.join(topics[:_MAX_NAMES])}{more}: "
 
 
 def _csv(plan: CapacityPlan | None, measured: Measurement | None) -> list[dict[str, Any]]:
@@ -104,7 +104,7 @@ def _topic_row(topic: TopicPlan) -> dict[str, Any]:
     return {
         "topic": topic.topic,
         "partition_count": topic.partition_count,
-        "bound_by": _DECIDED.get(_formula(topic)) or _binding(topic.bounds, "partitions_for_"),
+        "bound_by": _SOURCES.get(_formula(topic)) or _binding(topic.bounds, "partitions_for_"),
         "replication_factor": topic.replication_factor,
         "min_insync_replicas": topic.min_insync_replicas,
         "partition_size": format_value(topic.partition_bytes, BYTES),

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kctl.protocol.target import Target
 
 _CONNECT_S = 10.0
-_SHOWN = 20  # steps in the question
+_SHOWN = 20  # steps in the prompt
 
 
 def forget_parameters() -> None:
@@ -108,16 +108,16 @@ def ask_once(
 ) -> dict[str, str]:
     """Show what the run changes and where, then ask.
 
-    Returns, for each protected place or context, the name that confirms it.
+    Return the name that confirms it for each protected target or context.
     """
     from kctl.playbook.overview import details_of
     from kctl.playbook.run.selection import Selection
     from kctl.playbook.shipped import PlaybookFile
 
     overview = details_of(PlaybookFile(playbook.source or Path(playbook.file), playbook.file, shipped=False), playbook)
-    chosen = Selection(first, tuple(only))
-    left_out = {each.id for each in playbook.steps if chosen.reason_against(playbook, each) is not None}
-    steps = [each for each in overview.steps if each.step not in left_out]
+    selected = Selection(first, tuple(only))
+    skipped = {each.id for each in playbook.steps if selected.reason_against(playbook, each) is not None}
+    steps = [each for each in overview.steps if each.step not in skipped]
     changing = [each for each in steps if each.changes]
     if not changing:
         return {}
@@ -131,8 +131,8 @@ def ask_once(
         output.note(f"  and {len(changing) - _SHOWN} more")
     confirmed: dict[str, str] = {}
     inv.confirm(f"Run {playbook.name} {where}?", target=place.target)
-    if place.target is not None and (own := inv.protectors(place.target)):
-        confirmed[place.key] = own[0].name
+    if place.target is not None and (protectors := inv.protectors(place.target)):
+        confirmed[place.key] = protectors[0].name
     for other, name in _other_protected(inv, playbook, values, place):
         if name not in confirmed.values():
             inv.confirm(f"{playbook.name} also acts on {other.name}. Run it?", target=other)
@@ -176,7 +176,7 @@ def header_of(
     from kctl import __version__
 
     public = values.public
-    shown = values.redactor.value(public)
+    redacted = values.redactor.value(public)
     return {
         "name": playbook.name,
         "file": playbook.file,
@@ -184,9 +184,9 @@ def header_of(
         "text": playbook.text,
         "digest": playbook.digest,
         "steps": [each.id for each in playbook.steps],
-        "parameters": {name: value for name, value in shown.items() if value == public[name]},
+        "parameters": {name: value for name, value in redacted.items() if value == public[name]},
         "secrets": sorted(values.secrets),
-        "hidden": sorted(name for name, value in shown.items() if value != public[name]),
+        "hidden": sorted(name for name, value in redacted.items() if value != public[name]),
         "target": place.name,
         "where": {key: value for key, value in asdict(place.where).items() if key != "confirm_cluster"},
         "cluster_id": place.cluster_id,

@@ -1,4 +1,4 @@
-"""`kctl playbook`: steps in a file. Each larger command has its own module."""
+"""`kctl playbook`: list, show, check and run playbooks. Each larger command has its own module."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _tables(details: PlaybookDetails) -> list[Table]:
     parameters = [
         Column("name", "PARAMETER", name=True),
         Column("type"),
-        Column("default_said", "DEFAULT"),
+        Column("default_text", "DEFAULT"),
         Column("description"),
     ]
     steps = [
@@ -101,7 +101,7 @@ def _tables(details: PlaybookDetails) -> list[Table]:
         Column("register", wide=True),
         Column("name", "DOES"),
     ]
-    rows = [{**jsonable(each), "default_said": _default(each)} for each in details.parameters]
+    rows = [{**jsonable(each), "default_text": _default(each)} for each in details.parameters]
     tables = [Table(parameters, rows, title=f"{details.name}: {details.description}".rstrip(": "))]
     for part, title in (("steps", None), ("on_failure", "on failure"), ("finally", "finally (always)")):
         of_part = [each for each in details.steps if each.part == part]

@@ -60,7 +60,7 @@ class _Lines:
 
     def __init__(self, playbooks: Sequence[PlaybookFile]) -> None:
         self._paths = {each.file: each.path for each in playbooks}
-        self._read: dict[str, list[str]] = {}
+        self._texts: dict[str, list[str]] = {}
 
     def of(self, problem: Problem) -> str | None:
         """Return the line of a problem; None if it is in another file or unreadable."""
@@ -70,20 +70,20 @@ class _Lines:
         path = self._paths.get(problem.file)
         if path is None or problem.message.startswith("the secret "):  # the line may contain it
             return None
-        if problem.file not in self._read:
+        if problem.file not in self._texts:
             try:
                 text = read_input(path, max_bytes=MAX_BYTES)[0].decode("utf-8-sig", "replace")
             except KctlError:
                 text = ""
-            self._read[problem.file] = text.split("\n")
-        lines = self._read[problem.file]
+            self._texts[problem.file] = text.split("\n")
+        lines = self._texts[problem.file]
         return lines[problem.line - 1].rstrip("\r") if problem.line <= len(lines) else None
 
 
 def _show(problem: Problem, lines: _Lines) -> None:
     """Print the position and the message, the line with a marker below the word, and the hint."""
-    word_of = "warning: " if problem.warning else ""
-    output.write_line(printable(f"{problem.position}: {word_of}{problem.message}"))
+    severity = "warning: " if problem.warning else ""
+    output.write_line(printable(f"{problem.position}: {severity}{problem.message}"))
     line = lines.of(problem)
     if line is not None and problem.column <= len(line) + 1:
         lead = line[: problem.column - 1]

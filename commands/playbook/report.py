@@ -28,35 +28,35 @@ _STYLES = {
 
 
 class LiveLines:
-    """Prints each step on stderr: its name when it starts, its state when it ends."""
+    """A printer of steps on stderr: the name when a step starts, its state when it ends."""
 
     def __init__(self) -> None:
-        self._told: StepReport | None = None
+        self._current: StepReport | None = None
 
     def began(self, report: StepReport) -> None:
-        _tell(f"{_lead(report)}{report.name}")
-        self._told = report
+        _print(f"{_lead(report)}{report.name}")
+        self._current = report
 
     def planned(self, report: StepReport, value: Any) -> None:
         for line in plan_lines(value):
-            _tell(f"{_indent(report)}plan: {line}")
+            _print(f"{_indent(report)}plan: {line}")
 
     def noted(self, report: StepReport, line: str) -> None:
-        _tell(f"{_indent(report)}| {line}")
+        _print(f"{_indent(report)}| {line}")
 
     def ended(self, report: StepReport) -> None:
-        said = outcome_line(report)
-        if self._told is report:
-            _tell(f"{_indent(report)}{said}")
+        text = outcome_line(report)
+        if self._current is report:
+            _print(f"{_indent(report)}{text}")
         else:  # an include, or a step that did not start: other steps were printed in between
-            _tell(f"{_lead(report)}{report.name}: {said}")
-        self._told = None
+            _print(f"{_lead(report)}{report.name}: {text}")
+        self._current = None
 
     def interrupted(self) -> None:
-        _tell("interrupted: running the final steps; interrupt again to skip them")
+        _print("interrupted: running the final steps; interrupt again to skip them")
 
 
-def _tell(line: str) -> None:
+def _print(line: str) -> None:
     """Print a line. Errors are ignored: the run must continue without a terminal or with a full disk."""
     with suppress(OSError):
         output.note(line)
@@ -93,8 +93,8 @@ def plan_lines(value: Any) -> list[str]:
 def _row(row: Any) -> str:
     if not isinstance(row, Mapping):
         return row if isinstance(row, str) else json.dumps(row, ensure_ascii=False)
-    said = {key: each for key, each in row.items() if each is not None and each not in ([], {})}
-    return ", ".join(f"{key} {_plain(each)}" for key, each in said.items())
+    cells = {key: each for key, each in row.items() if each is not None and each not in ([], {})}
+    return ", ".join(f"{key} {_plain(each)}" for key, each in cells.items())
 
 
 def _plain(value: Any) -> str:

@@ -16,7 +16,7 @@ from kctl.commands.playbook.before import (
     forget_parameters,
     place_of,
 )
-from kctl.commands.playbook.run import Ask, Diff, JUnit, Secret, carry, hidden
+from kctl.commands.playbook.run import Ask, Diff, JUnit, Secret, carry_out, hidden
 from kctl.commands.terminal import output
 from kctl.commands.terminal.invocation import Invocation, invocation
 from kctl.commands.terminal.out_file import JUNIT_REPORT, ask_to_replace
@@ -58,15 +58,15 @@ def resume(
     ask_to_replace(inv, junit, "--junit", like=JUNIT_REPORT)
     check_person(ask=step)
     path = to_resume(run)
-    with journal.resume(path) as held:
-        state = run_journal.replay(held.entries, path.name)
+    with journal.resume(path) as file:
+        state = run_journal.replay(file.entries, path.name)
         playbook = playbook_of(state)
         values = _values(state, playbook, secret or [])
         report_to = None if junit is None else junit.absolute()
         with hidden(values.redactor):
             check_names(state, playbook, [*(redo or ()), *(skip or ())])
-            at = _where_it_is(state)
-            state.take_up(redo or (), skip or ())
+            at = _resume_point(state)
+            state.prepare_resume(redo or (), skip or ())
             check_unsure(state)
             place = _place(inv, state)
             if not check_cluster(state, place.cluster_id):
@@ -75,16 +75,16 @@ def resume(
                 output.note(f"{path.stem} of {playbook.name} would resume at {at}")
                 return
             output.note(f"resuming {path.stem} of {playbook.name} at {at}")
-            chosen = selection(playbook, state.header["from"], state.header["limit"])
-            confirmed = ask_once(inv, playbook, values, place, chosen.first, chosen.only)
-            _enter(state)
-            run_journal.record_resume(held, redo or (), skip or ())
-            settings = RunSettings(diff=diff, ask=step, selection=chosen, confirmed=confirmed)
-            carry(inv, playbook, values, place, settings, held, state, report_to)
+            selected = selection(playbook, state.header["from"], state.header["limit"])
+            confirmed = ask_once(inv, playbook, values, place, selected.first, selected.only)
+            _enter_folder(state)
+            run_journal.record_resume(file, redo or (), skip or ())
+            settings = RunSettings(diff=diff, ask=step, selection=selected, confirmed=confirmed)
+            carry_out(inv, playbook, values, place, settings, file, state, report_to)
 
 
 def _values(state: RunState, playbook: Playbook, secrets: list[str]) -> Values:
-    """Return the values from the journal; secrets must be passed again. Raises UsageError, Refused."""
+    """Return the values from the journal; the user must provide secrets again. Raises UsageError, Refused."""
     from kctl.playbook.parameters import ENVIRONMENT, collect
 
     header = state.header
@@ -103,7 +103,7 @@ def _values(state: RunState, playbook: Playbook, secrets: list[str]) -> Values:
     return values
 
 
-def _where_it_is(state: RunState) -> str:
+def _resume_point(state: RunState) -> str:
     """Return the step at which the run resumes, for display."""
     from kctl.playbook.run.run_journal import without_items
 
@@ -111,8 +111,8 @@ def _where_it_is(state: RunState) -> str:
     step_ids = [without_items(key) for key in [*state.open, *failed]]
     if step_ids:
         return max(step_ids, key=lambda key: key.count("/"))
-    left = [each for each in state.header["steps"] if each not in state.done]
-    return left[0] if left else "its end"
+    remaining = [each for each in state.header["steps"] if each not in state.done]
+    return remaining[0] if remaining else "its end"
 
 
 def _place(inv: Invocation, state: RunState) -> RunTarget:
@@ -128,7 +128,7 @@ def _place(inv: Invocation, state: RunState) -> RunTarget:
     return place_of(inv, state.header["cluster_id"] is not None)
 
 
-def _enter(state: RunState) -> None:
+def _enter_folder(state: RunState) -> None:
     """Change to the folder in which the run started, for relative paths in steps. Raises UsageError."""
     folder = Path(state.header["folder"])
     try:

@@ -1,4 +1,4 @@
-"""`kctl playbook run`, and what `resume` shares with it."""
+"""`kctl playbook run`, and the parts that `resume` shares with it."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def run(
     Example: kctl playbook run topic-audit -p replication_factor=1 -p min_insync_replicas=1 --check
     """
     from kctl.playbook.load import load_playbook
-    from kctl.playbook.parameters import collect, misspelt, read_values
+    from kctl.playbook.parameters import collect, misspelled, read_values
     from kctl.playbook.run import run_journal
     from kctl.playbook.run.run_settings import RunSettings
     from kctl.playbook.run.selection import selection
@@ -94,33 +94,33 @@ def run(
     inv = invocation(ctx)
     ask_to_replace(inv, junit, "--junit", like=JUNIT_REPORT)
     playbook = load_playbook(name)
-    given = None if parameters is None else read_values(playbook, parameters, warn=output.warn)
-    for line in misspelt(playbook, os.environ):
+    file_values = None if parameters is None else read_values(playbook, parameters, warn=output.warn)
+    for line in misspelled(playbook, os.environ):
         output.warn(line)
     values = collect(
-        playbook, parameter or (), file=given, secrets=secret or (), environment=os.environ, warn=output.warn
+        playbook, parameter or (), file=file_values, secrets=secret or (), environment=os.environ, warn=output.warn
     )
     forget_parameters()
-    chosen = selection(playbook, from_, limit or ())
+    selected = selection(playbook, from_, limit or ())
     check_person(ask=step)
     with hidden(values.redactor):
         place = place_of(inv, cluster_id_from(playbook))
-        confirmed = {} if check else ask_once(inv, playbook, values, place, chosen.first, chosen.only)
-        settings = RunSettings(check, diff, step, chosen, confirmed)
-        header = None if check else header_of(playbook, values, place, chosen.first, chosen.only)
-        held = None if header is None else run_journal.begin(header)
+        confirmed = {} if check else ask_once(inv, playbook, values, place, selected.first, selected.only)
+        settings = RunSettings(check, diff, step, selected, confirmed)
+        header = None if check else header_of(playbook, values, place, selected.first, selected.only)
+        file = None if header is None else run_journal.begin(header)
         try:
-            carry(inv, playbook, values, place, settings, held, None, junit)
+            carry_out(inv, playbook, values, place, settings, file, None, junit)
         finally:
-            if held is not None:
-                held.close()
+            if file is not None:
+                file.close()
 
 
 # --- the run ----------------------------------------------------------------------------------------------------------
 
 
 class Asking:
-    """Asks the user at the terminal."""
+    """A user at the terminal."""
 
     def __init__(self, inv: Invocation) -> None:
         self._inv = inv
@@ -145,7 +145,7 @@ class Asking:
 
 
 class hidden:  # noqa: N801 - used as a function
-    """Removes secrets from errors that leave the block."""
+    """A context manager that removes secrets from errors that leave the block."""
 
     def __init__(self, redactor: Redactor) -> None:
         self.redactor = redactor
@@ -164,13 +164,13 @@ class hidden:  # noqa: N801 - used as a function
             raise OperationFailed(self.redactor.text(f"unexpected {type(exc).__name__}: {exc}")) from None
 
 
-def carry(
+def carry_out(
     inv: Invocation,
     playbook: Playbook,
     values: Values,
     place: RunTarget,
     settings: RunSettings,
-    held: Journal | None,
+    file: Journal | None,
     state: RunState | None,
     junit: Path | None,
 ) -> None:
@@ -187,14 +187,16 @@ def carry(
     clock = RealClock()
     environment = RunEnvironment(operations(), clock, partial(run_program, grace_s=_GRACE_S), Asking(inv), LiveLines())
     secrets = [] if place.target is None else sorted(_readable_secrets(place.target.security))
-    engine = Engine(environment, RunJournal(held, state), settings, secrets=secrets)
+    engine = Engine(environment, RunJournal(file, state), settings, secrets=secrets)
     where = replace(place.where, confirm_cluster=settings.confirmed.get(place.key))
-    began, started = clock.wall(), clock.now_s()
+    started_at, start_s = clock.wall(), clock.now_s()
     with undone_when_terminated():
         outcome = engine.run(playbook, values, where)
     for each in outcome.steps:
         each.hide(engine.redactor)
-    report = _report(playbook, values, place, settings, held, outcome, engine.redactor, began, clock.now_s() - started)
+    report = _report(
+        playbook, values, place, settings, file, outcome, engine.redactor, started_at, clock.now_s() - start_s
+    )
     unwritten = None
     try:
         if junit is not None:
@@ -227,10 +229,10 @@ def _report(
     values: Values,
     place: RunTarget,
     settings: RunSettings,
-    held: Journal | None,
+    file: Journal | None,
     outcome: RunOutcome,
     redactor: Redactor,
-    began: Any,
+    started_at: Any,
     seconds: float,
 ) -> RunReport:
     from datetime import timedelta
@@ -242,7 +244,7 @@ def _report(
 
     failure = outcome.failure
     return RunReport(
-        run=None if held is None else held.path.stem,
+        run=None if file is None else file.path.stem,
         playbook=playbook.name,
         file=playbook.file,
         digest=playbook.digest,
@@ -252,8 +254,8 @@ def _report(
         status=status_of(outcome.steps, exit_code=outcome.exit_code, interrupted=outcome.interrupted),
         exit_code=outcome.exit_code,
         message=None if failure is None else redactor.text(f"{failure.step}: {failure.message}"),
-        started_at=iso(began),
-        ended_at=iso(began + timedelta(seconds=seconds)),
+        started_at=iso(started_at),
+        ended_at=iso(started_at + timedelta(seconds=seconds)),
         duration_ms=round(seconds * 1000),
         parameters=redactor.value(values.public),
         counts=counts_of(outcome.steps),
@@ -262,15 +264,15 @@ def _report(
 
 
 def _raise(report: RunReport, outcome: RunOutcome, redactor: Redactor) -> None:
-    """Raise the error for the run's exit code, with a hint how to resume."""
-    on = None if report.run is None else f"run `kctl playbook resume {report.run}` to resume it"
+    """Raise the error for the run's exit code, with a hint about resuming."""
+    resume_hint = None if report.run is None else f"run `kctl playbook resume {report.run}` to resume it"
     if outcome.interrupted:
-        if on is not None:
-            output.note(on)
+        if resume_hint is not None:
+            output.note(resume_hint)
         raise KeyboardInterrupt
     if outcome.exit_code == ExitCode.OK:
         return
-    said = "" if outcome.failure is None or outcome.failure.hint is None else redactor.text(outcome.failure.hint)
-    hint = "\n".join(line for line in (said, on) if line)
+    cause_hint = "" if outcome.failure is None or outcome.failure.hint is None else redactor.text(outcome.failure.hint)
+    hint = "\n".join(line for line in (cause_hint, resume_hint) if line)
     error = _CLASSES.get(outcome.exit_code, OperationFailed)
     raise error(f"{report.playbook} failed at {report.message}", hint=hint, details={"run": report.run})

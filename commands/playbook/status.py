@@ -25,11 +25,11 @@ def status(
     inv = invocation(ctx)
     if run is not None:
         path = path_of(run)
-        one = overview(path, state_of(path))
-        inv.emit(one, lambda: [Table(_columns(), [jsonable(one)])], lambda: [one])
+        run_overview = overview(path, state_of(path))
+        inv.emit(run_overview, lambda: [Table(_columns(), [jsonable(run_overview)])], lambda: [run_overview])
         return
-    runs, unread = overviews()
-    for error in unread:
+    runs, errors = overviews()
+    for error in errors:
         output.warn(error.message)
     inv.emit(
         runs,

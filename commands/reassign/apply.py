@@ -30,7 +30,7 @@ def apply(
     stall_after: StallAfter = "60s",
     dry_run: DryRun = False,
 ) -> None:
-    """Carry out a plan in batches; it can be killed and resumed.
+    """Apply a plan in batches; a killed run can be resumed.
 
     The plan is checked against the cluster before anything changes. At the end, each target is read back, preferred
     leaders are elected, and throttles are restored. Replication is not throttled unless --throttle is set, whatever
@@ -42,7 +42,7 @@ def apply(
     from kctl.reassign.run.operations import ApplyRequest
 
     inv = invocation(ctx)
-    chosen = options(throttle, max_concurrent_moves, batch_bytes, no_elect=no_elect, stall_after=stall_after)
-    request = ApplyRequest(read_plan(plan), str(plan), chosen, dry_run=dry_run)
+    run_options = options(throttle, max_concurrent_moves, batch_bytes, no_elect=no_elect, stall_after=stall_after)
+    request = ApplyRequest(read_plan(plan), str(plan), run_options, dry_run=dry_run)
     with inv.connect() as client:
         apply_request(inv, client, request)

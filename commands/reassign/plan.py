@@ -96,10 +96,10 @@ class PlanOptions:
 def plan(ctx: typer.Context, options: PlanOptions) -> None:
     """Plan the fewest moves that reach the goals, with a lower bound.
 
-    Changes nothing. Plans all topics by default, internal ones (__consumer_offsets) included: a broker that is removed
-    must not keep them. The estimate assumes 50MB/s per broker unless --throttle is set; `apply` runs without a throttle
-    unless it gets its own --throttle. -o json prints the plan file, which kafka-reassign-partitions accepts as well; -o
-    wide shows every row. Exits 1 if the plan does not reach all goals.
+    Changes nothing. Plans all topics by default, including internal topics (__consumer_offsets), because a removed
+    broker must not keep them. The estimate assumes 50MB/s per broker unless --throttle is set; `apply` runs without a
+    throttle unless its own --throttle is set. -o json prints the plan file, which kafka-reassign-partitions
+    accepts as well; -o wide shows every row. Exits 1 if the plan does not reach all goals.
 
     Example: kctl topic reassign plan --remove-broker 3 --out plan.json
     """
@@ -193,7 +193,7 @@ def _options(
 
 @contextmanager
 def _without_collector() -> Iterator[None]:
-    """Disable garbage collection: it would take a third of the time, on millions of rows without cycles."""
+    """Disable garbage collection: it takes a third of the time, on millions of rows without cycles."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -222,17 +222,17 @@ def _show(inv: Invocation, plan: Plan, goals: Goals, execution: Execution, out: 
         write_whole(out, text)
         inv.report_change(changed=True)
         output.note(
-            f"saved {out}" + (f"; carry it out with `kctl topic reassign apply {_quoted(out)}`" if plan.changes else "")
+            f"saved {out}" + (f"; apply it with `kctl topic reassign apply {_quoted(out)}`" if plan.changes else "")
         )
     elif plan.changes and inv.output in output.FOR_PEOPLE:
-        output.note("to carry it out, save it with --out FILE, then run `kctl topic reassign apply FILE`")
+        output.note("to apply it, save it with --out FILE, then run `kctl topic reassign apply FILE`")
     if plan.unmet:
         more = f" (and {len(plan.unmet) - 1} more)" if len(plan.unmet) > 1 else ""
         for line in plan.unmet[1:]:
             output.warn(line)
         raise NotHealthy(
             f"the plan does not reach its goals: {plan.unmet[0]}{more}",
-            hint="the moves are valid and can be carried out" if plan.changes else "",
+            hint="the moves are valid and can be applied" if plan.changes else "",
             details={"unmet": plan.unmet},
         )
 

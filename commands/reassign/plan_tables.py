@@ -54,7 +54,7 @@ def verdict(plan: Plan, execution: Execution) -> list[str]:
         return [f"nothing to do: {state}"]
     lines = []
     if plan.moves or not (plan.leader_changes or plan.log_dirs):
-        lines.append(certificate(plan.moves, "move", plan.lower_bound, left=plan.left))
+        lines.append(certificate(plan.moves, "move", plan.lower_bound, deferred=plan.left))
     if 0 < plan.forced < plan.moves:
         lines.append(f"{plan.forced:,} of them are mandatory; {plan.moves - plan.forced:,} balance the brokers")
     if plan.leader_changes:
@@ -73,11 +73,11 @@ def verdict(plan: Plan, execution: Execution) -> list[str]:
     return lines
 
 
-def certificate(moves: int, noun: str, bound: int, *, left: int = 0) -> str:
+def certificate(moves: int, noun: str, bound: int, *, deferred: int = 0) -> str:
     """Return e.g. "3,000 moves; no plan needs fewer than 3,000" or "3,010 moves; at least 2,950 are needed"."""
     count = counted(moves, noun)
-    if left:
-        return f"{count}, and {left:,} left for another plan; at least {bound + left:,} are needed in total"
+    if deferred:
+        return f"{count}, and {deferred:,} left for another plan; at least {bound + deferred:,} are needed in total"
     if moves <= bound:
         return f"{count}; no plan needs fewer than {moves:,}"
     if not bound:
@@ -96,14 +96,14 @@ def _copied(plan: Plan, execution: Execution) -> list[str]:
         line += f": at least {format_duration(seconds * 1000)} at {rate}"
     if plan.unknown_sizes:
         line += f" ({counted(plan.unknown_sizes, 'copy', 'copies')} of unknown size not counted)"
-    return [line, "apply runs unthrottled by default, whatever rate is estimated"] if "at least" in line else [line]
+    return [line, "the rate is an assumption; apply runs unthrottled by default"] if "at least" in line else [line]
 
 
 # --- brokers and racks ------------------------------------------------------------------------------------------------
 
 
 def _measure(goals: Goals) -> str:
-    """Return what the bars show."""
+    """Return the quantity that the bars show."""
     if goals.leaders_only or goals.balance == {BalanceGoal.LEADERS}:
         return "leaders"
     return "bytes" if BalanceGoal.BYTES in goals.balance else "replicas"
@@ -148,15 +148,15 @@ def _brokers(plan: Plan, goals: Goals, *, wide: bool) -> Table:
                 new,
             )
         )
-    shown = rows
+    visible = rows
     if not wide and len(rows) > _ROWS + 4:
         order = sorted(rows, key=lambda row: (not row[0]["state"], -abs(row[2].replicas - row[1].replicas)))
-        shown = sorted(order[:_ROWS], key=lambda row: row[2].broker)
+        visible = sorted(order[:_ROWS], key=lambda row: row[2].broker)
     title = f"Brokers; bar: {measure}, + added, - removed"
-    if len(shown) < len(rows):
-        title = f"Brokers: the {len(shown)} of {len(rows)} that change most (all: -o wide); bar: {measure}"
+    if len(visible) < len(rows):
+        title = f"Brokers: the {len(visible)} of {len(rows)} that change most (all: -o wide); bar: {measure}"
     with_racks = any(load.rack for _, _, load in rows)
-    with_state = any(cells["state"] for cells, _, _ in shown)
+    with_state = any(cells["state"] for cells, _, _ in visible)
     columns = [
         Column("broker", align="right"),
         *([Column("rack")] if with_racks else []),
@@ -164,11 +164,11 @@ def _brokers(plan: Plan, goals: Goals, *, wide: bool) -> Table:
         Column("bar", " "),
         *([Column("state", " ", style=lambda row: "red" if row["state"] == "down" else None)] if with_state else []),
     ]
-    return Table(columns, _columns(shown, measure), title=title)
+    return Table(columns, _columns(visible, measure), title=title)
 
 
 def _state(plan: Plan, goals: Goals, load: Any) -> str:
-    """Return why a broker differs from the others, empty if it does not."""
+    """Return the special state of a broker, empty if it has none."""
     if load.broker not in plan.hosts and load.alive and load.broker not in goals.exclude_brokers:
         return "leaves" if load.replicas == 0 else "receives nothing"
     if load.broker in goals.add_brokers:
@@ -182,8 +182,8 @@ def _racks(plan: Plan, goals: Goals) -> list[Table]:
     before, after = rack_loads(plan.before), rack_loads(plan.after)
     if len(after) < 2:
         return []
-    up = any(load.alive and load.rack is None for load in plan.after)
-    nameless = "(none)" if up else "(down)"  # the rack of a broker that is down is unknown
+    has_live = any(load.alive and load.rack is None for load in plan.after)
+    nameless = "(none)" if has_live else "(down)"  # the rack of a broker that is down is unknown
     rows = [({"rack": new.rack or nameless}, old, new) for old, new in zip(before, after, strict=True)]
     columns = [Column("rack"), *_NUMBERS, Column("bar", " ")]
     return [Table(columns, _columns(rows, _measure(goals)), title="Racks")]
@@ -214,10 +214,10 @@ def _log_dirs(plan: Plan, *, wide: bool) -> Table:
     assert plan.log_dirs is not None
     pairs = list(zip(plan.log_dirs.before, plan.log_dirs.after, strict=True))
     moving = {load.broker for load, new in pairs if load != new}
-    shown = pairs if wide or len(pairs) <= _ROWS + 4 else [p for p in pairs if p[0].broker in moving][:_ROWS]
-    by_bytes = any(load.bytes for pair in shown for load in pair)
+    visible = pairs if wide or len(pairs) <= _ROWS + 4 else [p for p in pairs if p[0].broker in moving][:_ROWS]
+    by_bytes = any(load.bytes for pair in visible for load in pair)
     measure = "bytes" if by_bytes else "replicas"
-    largest = max((getattr(load, measure) for pair in shown for load in pair), default=0)
+    largest = max((getattr(load, measure) for pair in visible for load in pair), default=0)
     root = common_folder([load.path for pair in pairs for load in pair])
     rows = [
         {
@@ -228,7 +228,7 @@ def _log_dirs(plan: Plan, *, wide: bool) -> Table:
             "usable_bytes": new.usable_bytes,
             "bar": change_bar(getattr(old, measure), getattr(new, measure), largest, _BAR),
         }
-        for old, new in shown
+        for old, new in visible
     ]
     columns = [
         Column("broker", align="right"),
@@ -238,7 +238,7 @@ def _log_dirs(plan: Plan, *, wide: bool) -> Table:
         Column("usable_bytes", "USABLE", show=format_size, align="right"),
         Column("bar", " "),
     ]
-    more = f" ({len(shown)} of {len(pairs)}; all: -o wide)" if len(shown) < len(pairs) else ""
+    more = f" ({len(visible)} of {len(pairs)}; all: -o wide)" if len(visible) < len(pairs) else ""
     suffix = f" in {root}{more}; bar: {measure}" if root else f"{more}; bar: {measure}, + added, - removed"
     return Table(columns, rows, title=f"Log dirs{suffix}")
 
@@ -285,10 +285,10 @@ def _common_folders(plan: Plan) -> dict[int, int]:
 
 
 def _moves(plan: Plan, *, wide: bool) -> Table:
-    shown = plan.changes if wide or len(plan.changes) <= _MOVES + 2 else plan.changes[:_MOVES]
+    visible = plan.changes if wide or len(plan.changes) <= _MOVES + 2 else plan.changes[:_MOVES]
     rows = []
     cut = _common_folders(plan)
-    for p, before, after, dirs_before, dirs in shown:
+    for p, before, after, dirs_before, dirs in visible:
         tp, size = plan.cluster.tp(p), plan.cluster.size_bytes[p]
         row = {
             "topic": tp.topic,
@@ -314,6 +314,6 @@ def _moves(plan: Plan, *, wide: bool) -> Table:
     if any(row["log_dirs"] for row in rows):
         columns.append(Column("log_dirs", "LOG DIRS"))
     title = "Partitions"
-    if len(shown) < len(plan.changes):
-        title = f"Partitions: the first {len(shown)} of {len(plan.changes):,} (all: -o wide)"
+    if len(visible) < len(plan.changes):
+        title = f"Partitions: the first {len(visible)} of {len(plan.changes):,} (all: -o wide)"
     return Table(columns, rows, title=title)

@@ -18,15 +18,13 @@ if TYPE_CHECKING:
 
 def resume(
     ctx: typer.Context,
-    throttle: Annotated[
-        str | None, typer.Option(metavar="RATE", help="New throttle from now on, e.g. 50MB/s, or none.")
-    ] = None,
+    throttle: Annotated[str | None, typer.Option(metavar="RATE", help="New throttle, e.g. 50MB/s, or none.")] = None,
     dry_run: DryRun = False,
 ) -> None:
     """Resume a run that was killed, stopped or paused.
 
-    Moves that the brokers completed meanwhile count; moves in flight are awaited. A run that was being cancelled
-    continues to be cancelled.
+    Moves that the brokers completed in the meantime are not repeated; moves in flight continue. If the run was being
+    cancelled, the cancellation continues.
 
     Example: kctl topic reassign resume --throttle 100MB/s
     """

@@ -42,8 +42,8 @@ def rollback(
     from kctl.reassign.run.operations import ApplyRequest, last_run_reversed
 
     inv = invocation(ctx)
-    chosen = options(throttle, max_concurrent_moves, batch_bytes, no_elect=no_elect, stall_after=stall_after)
+    run_options = options(throttle, max_concurrent_moves, batch_bytes, no_elect=no_elect, stall_after=stall_after)
     reverse = None if plan is None else (reversed_plan(read_plan(plan)), str(plan))
     with inv.connect() as client:
         file, source = reverse or last_run_reversed(client)
-        apply_request(inv, client, ApplyRequest(file, source, chosen, kind="rollback", dry_run=dry_run))
+        apply_request(inv, client, ApplyRequest(file, source, run_options, kind="rollback", dry_run=dry_run))

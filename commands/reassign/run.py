@@ -1,4 +1,4 @@
-"""Shared by the commands that carry reassignments out: options, progress, interrupts, exit codes."""
+"""Common parts of the commands that run reassignments: options, progress, interrupts, exit codes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 _LINES_EVERY_S = 30.0
 _BAR = 8  # the figures leave no room for more in 80 columns
-_WAITING = "waiting for the kctl process that carries it out"
+_WAITING = "waiting for the kctl process that runs it"
 
 Throttle = Annotated[
     str | None,
@@ -73,11 +73,11 @@ def options(
     )
 
 
-# --- operating --------------------------------------------------------------------------------------------------------
+# --- operators --------------------------------------------------------------------------------------------------------
 
 
 class TerminalOperator:
-    """Shows a run on the terminal: warnings, notes, and one progress bar. title: of the bar."""
+    """A terminal view of a run: warnings, notes, and one progress bar. title: of the bar."""
 
     def __init__(self, title: str = "reassigning") -> None:
         self._title = title
@@ -123,7 +123,7 @@ class _BarListener:
 
 
 def apply_request(inv: Invocation, client: ClusterClient, request: ApplyRequest) -> None:
-    """Carry out a plan and show the result. Raises NotHealthy if the run is not complete."""
+    """Apply a plan and show the result. Raises NotHealthy if the run is not complete."""
     from kctl.reassign.run.operations import apply
     from kctl.reassign.run.outcome import RunResult
     from kctl.reassign.run.prepare import preview
@@ -196,7 +196,7 @@ def report_status(status: ReassignmentStatus) -> None:
 
 
 def show_dry_run(inv: Invocation, client: ClusterClient, describe: Callable[[RunSummary], str]) -> None:
-    """Emit the status, and print what would be done with the run."""
+    """Emit the status, and print what the command would do with the run."""
     status = emit_status(inv, client, changed=True)
     if status.run is not None:
         output.note(describe(status.run))

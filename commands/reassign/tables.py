@@ -22,49 +22,49 @@ _SHOWN = 20
 _APPLY = "not started on this machine: carry it out with `kctl topic reassign apply PLAN`"
 
 
-# --- before and while ----------------------------------------------------------------------------------------------
+# --- previews and progress -----------------------------------------------------------------------------------------
 
 
-def sentences(shown: RunPreview) -> list[str]:
-    """Return what a run will do, for the person who confirms."""
-    many = f"{shown.moves:,} replicas are copied" if shown.moves else "nothing is copied"
-    copies = "1 replica is copied" if shown.moves == 1 else many
-    lines = [f"{counted(shown.partition_count, 'partition')} in {counted(shown.batches, 'batch')}: {copies}"]
-    if shown.moves:
-        lines[0] += f", {format_size(shown.bytes)}"
-    if shown.unknown_sizes:
-        lines[0] += f" and {shown.unknown_sizes:,} of unknown size"
-    if shown.reorders and shown.moves:
-        lines[0] += f"; nothing to copy for {counted(shown.reorders, 'partition')}"
-    if shown.removed_replicas:
-        one = shown.removed_replicas == 1
-        many = f"{shown.removed_replicas:,} replicas are removed: their partitions have"
+def sentences(summary: RunPreview) -> list[str]:
+    """Return the effects of a run, for the operator to confirm."""
+    many = f"{summary.moves:,} replicas are copied" if summary.moves else "nothing is copied"
+    copies = "1 replica is copied" if summary.moves == 1 else many
+    lines = [f"{counted(summary.partition_count, 'partition')} in {counted(summary.batches, 'batch')}: {copies}"]
+    if summary.moves:
+        lines[0] += f", {format_size(summary.bytes)}"
+    if summary.unknown_sizes:
+        lines[0] += f" and {summary.unknown_sizes:,} of unknown size"
+    if summary.reorders and summary.moves:
+        lines[0] += f"; nothing to copy for {counted(summary.reorders, 'partition')}"
+    if summary.removed_replicas:
+        one = summary.removed_replicas == 1
+        many = f"{summary.removed_replicas:,} replicas are removed: their partitions have"
         removed = "1 replica is removed: its partition has" if one else many
         lines.append(f"{removed} fewer afterwards")
-    if shown.reached:
-        lines.append(f"{counted(shown.reached, 'partition')} already at the target")
-    if shown.throttle_bytes is not None and shown.duration_ms:
-        rate = format_size(shown.throttle_bytes)
-        lines.append(f"takes at least {format_duration(shown.duration_ms)} at {rate}/s per broker")
-    elif shown.moves and shown.throttle_bytes is None:
-        lines.append("no throttle, whatever rate the plan's estimate assumes: --throttle 50MB/s sets one per broker")
+    if summary.reached:
+        lines.append(f"{counted(summary.reached, 'partition')} already at the target")
+    if summary.throttle_bytes is not None and summary.duration_ms:
+        rate = format_size(summary.throttle_bytes)
+        lines.append(f"takes at least {format_duration(summary.duration_ms)} at {rate}/s per broker")
+    elif summary.moves and summary.throttle_bytes is None:
+        lines.append("no throttle (the plan's rate is only an estimate): --throttle 50MB/s sets one per broker")
     return lines
 
 
-def question(shown: RunPreview, source: str) -> str:
+def question(summary: RunPreview, source: str) -> str:
     """Return the question to confirm a run. source: the plan, or the run that is rolled back."""
-    if shown.moves:
-        size = format_size(shown.bytes) + (" and more" if shown.unknown_sizes else "")
-        less = f" and remove {shown.removed_replicas:,}" if shown.removed_replicas else ""
-        what = f"{counted(shown.moves, 'replica')} ({size}){less} on {shown.cluster}"
-    elif shown.removed_replicas:
-        what = f"{counted(shown.removed_replicas, 'replica')} of {counted(shown.partition_count, 'partition')}"
-        verb = "remove" if shown.kind == "rollback" else "Remove"
-        text = f"{verb} {what} on {shown.cluster}, copying nothing?"
-        return f"Roll back {source}: {text}" if shown.kind == "rollback" else text
+    if summary.moves:
+        size = format_size(summary.bytes) + (" and more" if summary.unknown_sizes else "")
+        less = f" and remove {summary.removed_replicas:,}" if summary.removed_replicas else ""
+        what = f"{counted(summary.moves, 'replica')} ({size}){less} on {summary.cluster}"
+    elif summary.removed_replicas:
+        what = f"{counted(summary.removed_replicas, 'replica')} of {counted(summary.partition_count, 'partition')}"
+        verb = "remove" if summary.kind == "rollback" else "Remove"
+        text = f"{verb} {what} on {summary.cluster}, copying nothing?"
+        return f"Roll back {source}: {text}" if summary.kind == "rollback" else text
     else:
-        what = f"the replicas of {counted(shown.partition_count, 'partition')} on {shown.cluster}, copying nothing"
-    return f"Roll back {source}: move {what}?" if shown.kind == "rollback" else f"Move {what}?"
+        what = f"the replicas of {counted(summary.partition_count, 'partition')} on {summary.cluster}, copying nothing"
+    return f"Roll back {source}: move {what}?" if summary.kind == "rollback" else f"Move {what}?"
 
 
 _LABELS = {
@@ -76,11 +76,11 @@ _LABELS = {
 }
 
 
-def preview_table(shown: RunPreview) -> Table:
+def preview_table(summary: RunPreview) -> Table:
     """Return a preview as a table."""
     rows = [
         {"what": _LABELS.get(key, key.replace("_", " ")), "value": _cell(key, value)}
-        for key, value in jsonable(shown).items()
+        for key, value in jsonable(summary).items()
     ]
     return Table([Column("what", "PLAN"), Column("value", " ")], rows)
 
@@ -124,7 +124,7 @@ def rest_line(state: RunState, *, rate_bytes: int | None) -> str:
 
 
 def would_pause(run: RunSummary, *, now: bool) -> str:
-    """Return what `pause` would do."""
+    """Return the effect of `pause`."""
     batch = f"batch {run.batches_done + 1:,} of {run.batches:,}"
     first = f"cancel {counted(run.in_flight, 'partition')} in flight" if now else f"complete {batch}"
     if run.state in {ReassignmentPhase.PAUSED, ReassignmentPhase.CANCELLING}:
@@ -135,13 +135,13 @@ def would_pause(run: RunSummary, *, now: bool) -> str:
 
 
 def would_cancel(run: RunSummary) -> str:
-    """Return what `cancel` does, e.g. "3 partitions in flight return, 9 that were moved stay"."""
+    """Return the effect of `cancel`, e.g. "3 partitions in flight return, 9 that were moved stay"."""
     returning = f"{counted(run.in_flight, 'partition')} in flight {'returns' if run.in_flight == 1 else 'return'}"
     stay = "1 that was moved stays" if run.reached == 1 else f"{run.reached:,} that were moved stay"
     return f"{returning}, {stay}"
 
 
-# --- after --------------------------------------------------------------------------------------------------------
+# --- results ------------------------------------------------------------------------------------------------------
 
 
 def unfinished(result: RunResult) -> list[str]:
@@ -174,29 +174,29 @@ def moved_note(result: RunResult) -> str:
     return f"{stay}; to move {'it' if one else 'them'} back: `kctl topic reassign rollback`"
 
 
-def next_steps(found: RunResult | PlanVerification, *, started: bool = True) -> list[str]:
-    """Return the commands for what is not done yet. started: a run of the plan was started on this machine."""
+def next_steps(result: RunResult | PlanVerification, *, started: bool = True) -> list[str]:
+    """Return the commands that complete the plan. started: a run of the plan was started on this machine."""
     steps = []
-    if found.in_flight:
+    if result.in_flight:
         steps.append("moves in flight complete by themselves: `kctl topic reassign status` shows them")
-    if found.as_before:
+    if result.as_before:
         steps.append("carry out the rest with `kctl topic reassign apply PLAN`" if started else _APPLY)
-    if found.elsewhere:
+    if result.elsewhere:
         steps.append("partitions were moved by others since the plan: make a new plan from the current state")
-    stranded = [row for row in found.brokers_left if row.without_leader]
+    stranded = [row for row in result.brokers_left if row.without_leader]
     if stranded:
         count = counted(sum(row.without_leader for row in stranded), "partition")
         steps.append(f"{count} without a leader cannot be copied: start a broker with a replica, or delete the topics")
-    # Replicas that the plan itself has yet to move are covered above.
-    rest = [row for row in found.brokers_left if row.replica_count > row.without_leader]
-    if rest and not found.failures:
+    # The steps above cover replicas that this plan has not moved yet.
+    rest = [row for row in result.brokers_left if row.replica_count > row.without_leader]
+    if rest and not result.failures:
         options = " ".join(f"--remove-broker {row.broker}" for row in rest)
         steps.append(f"plan the rest with `kctl topic reassign plan {options}`")
     return steps
 
 
 def some(names: Sequence[str]) -> str:
-    """Return the first names, and how many more there are."""
+    """Return the first names, and the number of others."""
     return ", ".join(names[:3]) + (f" and {len(names) - 3:,} more" if len(names) > 3 else "")
 
 
@@ -206,11 +206,11 @@ def tables(result: RunResult) -> list[Table]:
     title = f"{result.kind} on {result.cluster} {result.outcome.value}: {counted(result.moves, 'replica')} copied{size}"
     if result.taken_back:
         title += f"; {counted(result.taken_back, 'partition')} returned to the original replicas"
-    found = [counts_table(result, title), *failures_table(result.failures)]
+    outputs = [counts_table(result, title), *failures_table(result.failures)]
     if result.not_elected:
         failed = [{"partition": tp, "reason": why} for tp, why in list(result.not_elected.items())[:_SHOWN]]
-        found.append(Table([Column("partition"), Column("reason", "NOT ELECTED")], failed))
-    return found
+        outputs.append(Table([Column("partition"), Column("reason", "NOT ELECTED")], failed))
+    return outputs
 
 
 def counts_table(result: RunResult | PlanVerification, title: str | None = None) -> Table:
@@ -240,7 +240,7 @@ def _without_subject(line: str) -> str:
 
 
 def shortened(value: str | None) -> str:
-    """Return the start of a list of throttled replicas; other values whole."""
+    """Return a list of throttled replicas, shortened; other values unchanged."""
     entries = (value or "-").split(",")
     return ",".join(entries[:3]) + (f" and {len(entries) - 3:,} more" if len(entries) > 3 else "")
 
@@ -251,7 +251,7 @@ def _first(count: int) -> str | None:
 
 def status_tables(status: ReassignmentStatus) -> list[Table]:
     """Return a status as tables."""
-    found = []
+    outputs = []
     if status.run is not None:
         run = status.run
         rows = {
@@ -264,7 +264,7 @@ def status_tables(status: ReassignmentStatus) -> list[Table]:
             "last entry": run.last_at,
             "journal": run.journal,
         }
-        found.append(
+        outputs.append(
             Table([Column("key", "RUN"), Column("value", " ")], [{"key": k, "value": v} for k, v in rows.items()])
         )
     columns = [
@@ -281,8 +281,8 @@ def status_tables(status: ReassignmentStatus) -> list[Table]:
         {**row, "replicas": row["replicas"] if row["log_dir"] is None else f"{row['broker']}:{row['log_dir']}"}
         for row in jsonable(status.moving[:_SHOWN])
     ]
-    found.append(Table(columns, rows_moving, title=_first(len(status.moving))))
-    return found
+    outputs.append(Table(columns, rows_moving, title=_first(len(status.moving))))
+    return outputs
 
 
 def status_lines(status: ReassignmentStatus) -> list[str]:

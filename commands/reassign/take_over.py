@@ -1,4 +1,4 @@
-"""`kctl topic reassign cancel --plan FILE`: cancels moves without a journal."""
+"""`kctl topic reassign cancel --plan FILE`: cancel moves without a journal."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def cancel_plan(inv: Invocation, plan: Path, *, dry_run: bool) -> None:
         if isinstance(outcome, RunResult):
             show(inv, outcome)
         elif dry_run:
-            shown = {"plan": str(plan), "in_flight": outcome.in_flight, "throttles": outcome.settings}
+            summary = {"plan": str(plan), "in_flight": outcome.in_flight, "throttles": outcome.settings}
             changed = bool(outcome.in_flight or outcome.throttle)
-            inv.emit(shown, lambda: [_moves_table(outcome), _throttles_table(outcome)], changed=changed)
+            inv.emit(summary, lambda: [_moves_table(outcome), _throttles_table(outcome)], changed=changed)
             output.note("nothing was changed (--dry-run)")
         else:
             inv.report_change(changed=False)
@@ -70,7 +70,7 @@ def _warn(in_flight: PlanInFlight) -> None:
 
 
 def _lines(in_flight: PlanInFlight) -> list[str]:
-    """Return what will be done, one line per change."""
+    """Return one line per change."""
     lines = [f"{name}: returns to its original replicas" for name in in_flight.in_flight[:_SHOWN]]
     if len(in_flight.in_flight) > _SHOWN:
         lines.append(f"and {len(in_flight.in_flight) - _SHOWN:,} more partitions (--dry-run -o json has all)")

@@ -169,7 +169,7 @@ def _prepared(
     with inv.connect() as client:
         state = client.metadata(())
         cluster_id = state.cluster_id or ""
-        leftovers.refuse_while_at_work(cluster_id)
+        leftovers.refuse_while_active(cluster_id)
         if leftovers.unfinished(cluster_id) and not dry_run:
             _clean_earlier(inv, target, client, cluster_id, hooks, options.wait_s)
             state = client.metadata(())

@@ -80,7 +80,7 @@ class OperationResult:
     """The result of an operation.
 
     exit_code: of the command. value: its JSON output; JSON Lines as a list; None if there is none. error: the error
-    that ended it. changed: whether it changed something (in a dry run: would change); None: not reported.
+    that ended it. changed: it changed something (in a dry run: it would change something); None: not reported.
     """
 
     exit_code: int
@@ -119,9 +119,9 @@ class Operations(Protocol):
 
 def step_can_change(step: Step, definitions: Operations) -> bool:
     """Return True if a step, other than an include, may change something."""
-    own = BUILTIN_STEPS.get(step.kind)
-    if own is not None:
-        return own.changes
+    builtin = BUILTIN_STEPS.get(step.kind)
+    if builtin is not None:
+        return builtin.changes
     return not step.dry_run and definitions.find(step.kind).can_change(step.arguments)
 
 

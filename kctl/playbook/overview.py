@@ -137,12 +137,12 @@ def _steps(playbook: Playbook, definitions: Operations) -> Iterator[StepDetails]
 
 
 class _Effects:
-    """Which steps may change something and support dry runs. A playbook that is included several times is read once
+    """The effects of steps: changes, and support for dry runs. A playbook that is included several times is read once
     per depth."""
 
     def __init__(self, definitions: Operations) -> None:
         self._definitions = definitions
-        self._met: dict[tuple[Path, int], tuple[bool, bool]] = {}
+        self._effects_of: dict[tuple[Path, int], tuple[bool, bool]] = {}
 
     def of(self, playbook: Playbook, step: Step, depth: int = 0) -> tuple[bool, bool]:
         """Return (changes, supports dry runs) of a step. An unreadable included playbook may change anything."""
@@ -152,11 +152,11 @@ class _Effects:
         try:
             playbook_file = find(str(step.arguments.get("playbook")), beside=playbook.source)
             key = (playbook_file.path.resolve(), depth)
-            if key not in self._met:
-                self._met[key] = self._of_all(playbook_file, depth + 1)
+            if key not in self._effects_of:
+                self._effects_of[key] = self._of_all(playbook_file, depth + 1)
         except KctlError:
             return True, False
-        return self._met[key]
+        return self._effects_of[key]
 
     def _of_all(self, playbook_file: PlaybookFile, depth: int) -> tuple[bool, bool]:
         from kctl.playbook.read import read

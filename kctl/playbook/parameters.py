@@ -60,7 +60,7 @@ def collect(
 ) -> Values:
     """Return the values for a run.
 
-    given: NAME=VALUE from the command line. secrets: NAME=@FILE. Precedence: the command line, KCTL_PARAM_NAME, the
+    inputs: NAME=VALUE from the command line. secrets: NAME=@FILE. Precedence: the command line, KCTL_PARAM_NAME, the
     file, the default. warn: called for a secret's file that other users can read. Raises UsageError with all problems.
     """
     wrong: list[str] = []
@@ -82,18 +82,18 @@ def collect(
     return _complete(playbook, typed_values, wrong)
 
 
-def misspelt(playbook: Playbook, environment: Mapping[str, str]) -> list[str]:
+def misspelled(playbook: Playbook, environment: Mapping[str, str]) -> list[str]:
     """Return a warning for each unused variable whose name resembles a parameter's.
 
     Others are ignored: a CI job may set variables for other playbooks.
     """
-    known = [each.name.upper() for each in playbook.parameters]
-    free = [name for name in known if ENVIRONMENT + name not in environment]
-    unknown = {each.removeprefix(ENVIRONMENT) for each in environment if each.startswith(ENVIRONMENT)}.difference(known)
+    names = [each.name.upper() for each in playbook.parameters]
+    free = [name for name in names if ENVIRONMENT + name not in environment]
+    unknown = {each.removeprefix(ENVIRONMENT) for each in environment if each.startswith(ENVIRONMENT)}.difference(names)
     return [
-        f"{ENVIRONMENT}{name} is not a parameter of {playbook.name}: did you mean {ENVIRONMENT}{meant}?"
+        f"{ENVIRONMENT}{name} is not a parameter of {playbook.name}: did you mean {ENVIRONMENT}{match}?"
         for name in sorted(unknown)
-        for meant in closest(name, free, limit=1)
+        for match in closest(name, free, limit=1)
     ]
 
 
@@ -157,8 +157,8 @@ def _pairs(texts: Sequence[str], option: str, wrong: list[str]) -> list[tuple[st
 def _put(playbook: Playbook, typed_values: dict[str, Any], wrong: list[str], name: str, value: Any) -> None:
     parameter = playbook.parameter(name)
     if parameter is None:
-        meant = did_you_mean(name, [each.name for each in playbook.parameters])
-        wrong.append(f"{name} is not a parameter{f': {meant}' if meant else ''}")
+        suggestion = did_you_mean(name, [each.name for each in playbook.parameters])
+        wrong.append(f"{name} is not a parameter{f': {suggestion}' if suggestion else ''}")
         return
     try:
         typed_values[name] = as_typed(
@@ -213,25 +213,25 @@ def from_text(parameter: Parameter, text: str) -> Any:
 
 def as_typed(parameter: Parameter, value: Any) -> Any:
     """Return the value if it is valid for the parameter. Raises InvalidFile, without the value of a secret."""
-    shown = "that" if parameter.secret else repr(value)[:80]
-    wanted, fits = _TYPES[parameter.type]
+    value_text = "that" if parameter.secret else repr(value)[:80]
+    expected, fits = _TYPES[parameter.type]
     if isinstance(value, str) and not encodable(value):
         raise InvalidFile(f"{parameter.name} must be UTF-8 text")
     if value is None and not parameter.required:
         return None
     if not fits(value):
         hint = _example(parameter, value)
-        raise InvalidFile(f"{parameter.name} must be {wanted}, not {shown}", hint=hint)
+        raise InvalidFile(f"{parameter.name} must be {expected}, not {value_text}", hint=hint)
     if parameter.secret and isinstance(value, str) and len(value) < Redactor.SHORTEST:
         raise InvalidFile(f"{parameter.name} is a secret and must have at least {Redactor.SHORTEST} characters")
     if parameter.choices and value not in parameter.choices:
-        meant = did_you_mean(str(value), map(str, parameter.choices))
-        known = f"one of {', '.join(map(str, parameter.choices))}"
-        raise InvalidFile(f"{parameter.name} must be {known}, not {shown}", hint=meant)
+        suggestion = did_you_mean(str(value), map(str, parameter.choices))
+        choices = f"one of {', '.join(map(str, parameter.choices))}"
+        raise InvalidFile(f"{parameter.name} must be {choices}, not {value_text}", hint=suggestion)
     if parameter.minimum is not None and value < parameter.minimum:
-        raise InvalidFile(f"{parameter.name} must be at least {parameter.minimum:g}, not {shown}")
+        raise InvalidFile(f"{parameter.name} must be at least {parameter.minimum:g}, not {value_text}")
     if parameter.maximum is not None and value > parameter.maximum:
-        raise InvalidFile(f"{parameter.name} must be at most {parameter.maximum:g}, not {shown}")
+        raise InvalidFile(f"{parameter.name} must be at most {parameter.maximum:g}, not {value_text}")
     return value
 
 

@@ -22,8 +22,8 @@ KEYS = ("playbook", "name", "description", "parameters", "steps", "on_failure", 
 PARAMETER_KEYS = ("type", "description", "default", "secret", "choices", "minimum", "maximum")
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?")
 IDENTIFIER = re.compile(r"[a-z_][a-z0-9_]{0,63}", re.ASCII)
-_TURNS = re.compile("[\u202a-\u202e\u2066-\u2069]")
-_OF_EXPRESSIONS = frozenset({
+_ORDER_MARKS = re.compile("[\u202a-\u202e\u2066-\u2069]")
+_KEYWORDS = frozenset({
     "and", "else", "false", "if", "in", "is", "none", "not", "or", "true", "range",
 })  # fmt: skip
 
@@ -48,35 +48,35 @@ def read_all(
     try:
         document = load(raw, source=file, max_bytes=MAX_BYTES)
     except InvalidFile as exc:
-        return None, [_of_yaml(exc, file)]
+        return None, [_yaml_problem(exc, file)]
     if not isinstance(document, YamlMap):
         problems.at(1, 1, "a playbook must be a mapping", f"start with playbook: {VERSION}, name and steps")
         return None, problems.rows
-    _turned(raw, problems)
+    _check_display_order(raw, problems)
     playbook = _Reader(document, problems, definitions or operations()).playbook(raw, source, file)
     return playbook, in_order(problems.rows)
 
 
-def _turned(raw: bytes, problems: Problems) -> None:
+def _check_display_order(raw: bytes, problems: Problems) -> None:
     """Report characters that change the displayed order of a line, so that it misleads a reviewer (CVE-2021-42574)."""
     for number, line in enumerate(raw.decode("utf-8-sig").split("\n"), 1):
-        found = _TURNS.search(line)
-        if found:
-            said = f"the character U+{ord(found.group()):04X} changes the display order of the line"
-            problems.at(number, found.start() + 1, said, f"write \\u{ord(found.group()):04x} in double quotes")
+        match = _ORDER_MARKS.search(line)
+        if match:
+            message = f"the character U+{ord(match.group()):04X} changes the display order of the line"
+            problems.at(number, match.start() + 1, message, f"write \\u{ord(match.group()):04x} in double quotes")
 
 
-def _of_yaml(error: InvalidFile, file: str) -> Problem:
+def _yaml_problem(error: InvalidFile, file: str) -> Problem:
     """Convert an error of the YAML reader, "file:line:column: message", to a problem."""
-    found = re.match(r":([0-9]+):([0-9]+): ", error.message.removeprefix(file))
-    if not found:
+    match = re.match(r":([0-9]+):([0-9]+): ", error.message.removeprefix(file))
+    if not match:
         return Problem(file, 1, 1, error.message.removeprefix(f"{file}: "), error.hint)
-    message = error.message[len(file) + found.end() :]
-    return Problem(file, int(found[1]), int(found[2]), message, error.hint)
+    message = error.message[len(file) + match.end() :]
+    return Problem(file, int(match[1]), int(match[2]), message, error.hint)
 
 
 class _Reader:
-    """Reads one document. Invalid parts are reported and left out."""
+    """A reader of one document. Invalid parts are reported and omitted."""
 
     def __init__(self, document: YamlMap, problems: Problems, definitions: Operations) -> None:
         self._document = document
@@ -112,8 +112,8 @@ class _Reader:
     def _version(self) -> None:
         version = self._document.get("playbook")
         if version != VERSION or isinstance(version, bool):
-            said = f"unknown format version {version!r}" if "playbook" in self._document else NO_FORMAT
-            self._problems.value(self._document, "playbook", said, f"write playbook: {VERSION}")
+            message = f"unknown format version {version!r}" if "playbook" in self._document else NO_FORMAT
+            self._problems.value(self._document, "playbook", message, f"write playbook: {VERSION}")
 
     def _name(self) -> str:
         name = self._document.get("name")
@@ -128,14 +128,14 @@ class _Reader:
             )
         return name if isinstance(name, str) else ""
 
-    def _text_of(self, mapping: YamlMap, key: str, what: str, most: int) -> str:
+    def _text_of(self, mapping: YamlMap, key: str, what: str, limit: int) -> str:
         """Return an optional string with whitespace collapsed."""
         text = mapping.get(key, "")
         if not isinstance(text, str):
             self._problems.value(mapping, key, f"the {key} of {what} must be a string", "put it in quotes")
             return ""
-        if len(text) > most:
-            self._problems.value(mapping, key, f"the {key} of {what} exceeds {most:,} characters")
+        if len(text) > limit:
+            self._problems.value(mapping, key, f"the {key} of {what} exceeds {limit:,} characters")
         return " ".join(text.split())
 
     # --- parameters
@@ -149,8 +149,8 @@ class _Reader:
                 self._document, "parameters", "parameters must be a mapping of names", "e.g. name: {type: string}"
             )
             return ()
-        found = (self._parameter(entries, name) for name in entries if not self._problems.full)
-        return tuple(each for each in found if each is not None)
+        parameters = (self._parameter(entries, name) for name in entries if not self._problems.full)
+        return tuple(each for each in parameters if each is not None)
 
     def _parameter(self, entries: YamlMap, name: Any) -> Parameter | None:
         self.check_identifier(entries, name, "a parameter")
@@ -231,7 +231,7 @@ class _Reader:
             message, hint = f"{name!r} is not a valid name for {what}", "use at most 64 lowercase letters, digits and _"
         elif name in RESERVED_NAMES:
             message, hint = f"{name} is reserved: {RESERVED_NAMES[name]}", f"rename {what}"
-        elif name in _OF_EXPRESSIONS:
+        elif name in _KEYWORDS:
             message, hint = f"{name} is a keyword of expressions", f"rename {what}"
         if message and of_value:
             self._problems.value(holder, of_value, message, hint)
@@ -247,19 +247,19 @@ class _Reader:
         if entries is None and not required:
             return ()
         if not isinstance(entries, YamlList) or (required and not entries):
-            said = f"{key} must be a list of steps" if key in self._document else f"the playbook has no {key}"
-            self._problems.value(self._document, key, said, "- name: …")
+            message = f"{key} must be a list of steps" if key in self._document else f"the playbook has no {key}"
+            self._problems.value(self._document, key, message, "- name: …")
             return ()
         reader = StepReader(self._problems, self._definitions, self.check_identifier)
         if len(entries) > MAX_STEPS:
-            said = f"{key} has {len(entries):,} steps, more than {MAX_STEPS:,}"
-            self._problems.value(self._document, key, said, "use loop, or move steps to another file and include it")
-        found = [
+            message = f"{key} has {len(entries):,} steps, more than {MAX_STEPS:,}"
+            self._problems.value(self._document, key, message, "use loop, or move steps to another file and include it")
+        steps = [
             reader.step(entries, index) for index in range(min(len(entries), MAX_STEPS)) if not self._problems.full
         ]
         if reader.unread is not None:
             self._unread = (self._unread or set()) | reader.unread
-        return tuple(each for each in found if each is not None)
+        return tuple(each for each in steps if each is not None)
 
     def _ids(self, steps: tuple[Step, ...]) -> None:
         """Check that ids are unique."""

@@ -43,7 +43,7 @@ _KEY_HINT = "a step has one operation as its key, e.g. topic.create: {names: [or
 
 
 class StepReader:
-    """Reads steps and adds problems to those of the file."""
+    """A reader of steps that adds problems to those of the file."""
 
     def __init__(self, problems: Problems, definitions: Operations, check_identifier: Callable[..., None]) -> None:
         self._problems = problems
@@ -131,14 +131,14 @@ class StepReader:
         empty = YamlMap(body.source, body.values_at[kind])
         if value is None:
             return empty
-        own = BUILTIN_STEPS.get(kind)
-        if own is None or own.short is None:
-            example = f"{kind}: {{}}" if own is None else f"{kind}: {{name: value}}"
+        builtin = BUILTIN_STEPS.get(kind)
+        if builtin is None or builtin.short is None:
+            example = f"{kind}: {{}}" if builtin is None else f"{kind}: {{name: value}}"
             self._problems.value(body, kind, f"the arguments of {kind} must be a mapping", f"e.g. {example}")
             return empty
-        empty[own.short] = value
-        empty.keys_at[own.short] = body.keys_at[kind]
-        empty.values_at[own.short] = body.values_at[kind]
+        empty[builtin.short] = value
+        empty.keys_at[builtin.short] = body.keys_at[kind]
+        empty.values_at[builtin.short] = body.values_at[kind]
         return empty
 
     # --- name and id

@@ -121,14 +121,14 @@ def _operation(operation: Operation) -> dict[str, Any]:
 
 
 def _argument(argument: Argument) -> dict[str, Any]:
-    one: dict[str, Any] = {"enum": list(argument.choices)} if argument.choices else _TYPES[argument.kind]
-    ways = [one] if argument.kind == "text" and not argument.choices else [one, _EXPRESSION]
+    value: dict[str, Any] = {"enum": list(argument.choices)} if argument.choices else _TYPES[argument.kind]
+    forms = [value] if argument.kind == "text" and not argument.choices else [value, _EXPRESSION]
     if argument.many:
-        items = {"anyOf": ways} if len(ways) > 1 else one
-        ways = [*ways, {"type": "array", "items": items}]
+        items = {"anyOf": forms} if len(forms) > 1 else value
+        forms = [*forms, {"type": "array", "items": items}]
         if argument.pairs:
-            ways.append({"type": "object", "additionalProperties": _SCALAR})
-    body: dict[str, Any] = {"anyOf": ways} if len(ways) > 1 else dict(one)
+            forms.append({"type": "object", "additionalProperties": _SCALAR})
+    body: dict[str, Any] = {"anyOf": forms} if len(forms) > 1 else dict(value)
     if argument.help:
         body["description"] = argument.help
     if argument.default not in (None, False, [], ()):
@@ -150,8 +150,8 @@ def _builtin(step: BuiltinStep) -> dict[str, Any]:
     if step.one_of:
         body["oneOf"] = [{"required": [name]} for name in step.one_of]
     short = step.argument(step.short) if step.short else None
-    ways = [body, _builtin_argument(short)] if short else [body]
-    return {"description": step.summary, "anyOf": ways}
+    forms = [body, _builtin_argument(short)] if short else [body]
+    return {"description": step.summary, "anyOf": forms}
 
 
 def _builtin_argument(argument: BuiltinArgument) -> dict[str, Any]:

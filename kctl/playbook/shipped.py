@@ -37,16 +37,16 @@ def shipped() -> Iterator[PlaybookFile]:
         yield PlaybookFile(path, path.name, shipped=True)
 
 
-def in_folder(where: Path) -> Iterator[PlaybookFile]:
+def in_folder(parent: Path) -> Iterator[PlaybookFile]:
     """Yield the files of a folder that contain `playbook:` or are unreadable. Raises NotFound."""
-    if not where.is_dir():
-        raise NotFound(f"folder {where} does not exist")
-    for path in sorted(where.iterdir()):
-        if path.suffix in SUFFIXES and _is_file(path) and _may_be_one(path):
+    if not parent.is_dir():
+        raise NotFound(f"folder {parent} does not exist")
+    for path in sorted(parent.iterdir()):
+        if path.suffix in SUFFIXES and _is_file(path) and _may_be_playbook(path):
             yield PlaybookFile(path, str(path), shipped=False)
 
 
-def _may_be_one(path: Path) -> bool:
+def _may_be_playbook(path: Path) -> bool:
     try:
         return b"playbook:" in read_input(path, max_bytes=MAX_BYTES)[0]
     except InvalidFile:
@@ -62,9 +62,9 @@ def find(name: str, *, beside: Path | None = None) -> PlaybookFile:
     base = beside.parent if beside is not None else Path()
     is_path = name.endswith(SUFFIXES) or "/" in name or name in {".", ".."}
     if not is_path:
-        own = folder() / f"{name}.yaml"
-        if _is_file(own):
-            return PlaybookFile(own, own.name, shipped=True)
+        shipped_path = folder() / f"{name}.yaml"
+        if _is_file(shipped_path):
+            return PlaybookFile(shipped_path, shipped_path.name, shipped=True)
         for suffix in SUFFIXES:
             path = base / f"{name}{suffix}"
             if _is_file(path):
@@ -74,8 +74,8 @@ def find(name: str, *, beside: Path | None = None) -> PlaybookFile:
         return PlaybookFile(path, str(path), shipped=_is_shipped(path))
     if is_path:
         raise NotFound(f"file {path} does not exist", hint=_HINT)
-    meant = did_you_mean(name, [each.path.stem for each in shipped()])
-    raise NotFound(f"playbook {name} does not exist", hint=meant or _HINT)
+    suggestion = did_you_mean(name, [each.path.stem for each in shipped()])
+    raise NotFound(f"playbook {name} does not exist", hint=suggestion or _HINT)
 
 
 def find_all(name: str) -> list[PlaybookFile]:

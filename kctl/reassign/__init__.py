@@ -1,1 +1,1 @@
-"""Reassignment of partitions: planned, and carried out."""
+"""Plan and run reassignments of partitions."""

@@ -14,8 +14,8 @@ A scenario creates a test topic, runs an Experiment on it, injects its faults, a
         verdict = experiment.finish(client, budgets=Budgets(max_gap_ms=15_000, max_isr_ms=60_000))
     verdict.ok, verdict.violated, verdict.breaches, verdict.findings.lost.first …
 
-See kctl.validate.invariants for the invariants. Pass those that the settings do not guarantee (duplicated and
-out_of_order without idempotence, lost with acks=1) as `tolerated`; they are still counted. The evaluation is pure:
+See kctl.validate.invariants for the invariants. Pass invariants that the settings do not guarantee (duplicated
+and out_of_order without idempotence, lost with acks=1) as `tolerated`; they are still counted. The evaluation is pure:
 
     read_journal → history (arrays) → invariants.check, gaps.find_gaps;  sampler → timeline.recoveries;  verdict.judge
 

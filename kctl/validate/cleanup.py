@@ -36,17 +36,15 @@ def clean_up(
     start_s: float = START_S,
     progress: ProgressLine | None = None,
 ) -> None:
-    """Clean up what the journal lists, and end the journal. start_s: start timeout, at least START_S.
+    """Clean up the topics and nodes in the journal, and end the journal. start_s: start timeout, at least START_S.
 
-    Raises OperationFailed if something could not be cleaned up. The journal stays open then, and the next run retries.
+    Raises OperationFailed if the clean-up is incomplete. The journal then stays open, and the next run retries.
     """
     remains = leftovers_of(run_journal.entries, name=str(run_journal.path))
     if remains.evidence is not None:
-        for path in remains.evidence.glob(
-            "*/*.task"
-        ):  # holds credentials; its process was killed before it read and deleted the file
+        # A .task file holds credentials; its process was killed before it read and deleted the file.
+        for path in remains.evidence.glob("*/*.task"):
             path.unlink(missing_ok=True)
-
     report = progress or _silent
     failures = _repair_nodes(Breaker(injection, run_journal), remains, target, max(start_s, START_S), report)
     if remains.topics:
@@ -68,8 +66,8 @@ def _repair_nodes(
 ) -> list[str]:
     """Start all nodes again. Return the failures."""
 
-    def answers(broker: int) -> bool:
-        return _answers(target, remains, broker, start_s)
+    def responds(broker: int) -> bool:
+        return _responds(target, remains, broker, start_s)
 
     failures = []
     zookeepers = [node for node in remains.nodes if not node.isdigit()]
@@ -83,13 +81,13 @@ def _repair_nodes(
         if node.isdigit():
             progress(f"starting broker {node} again")
             try:
-                breaker.repair(int(node), act, answers, start_s)
+                breaker.repair(int(node), act, responds, start_s)
             except KctlError as exc:
                 failures.append(f"{node}: {exc.message}")
     return failures
 
 
-def _answers(target: Target, remains: RunLeftovers, broker: int, timeout_s: float) -> bool:
+def _responds(target: Target, remains: RunLeftovers, broker: int, timeout_s: float) -> bool:
     """Return True if the broker responds within the timeout. Its address comes from the other brokers."""
     deadline = Deadline(timeout_s)
     with LiveCluster(target, list(remains.brokers.values())) as cluster:
@@ -101,7 +99,7 @@ def _answers(target: Target, remains: RunLeftovers, broker: int, timeout_s: floa
 
 
 def delete_all(run_journal: Journal, target: Target, topics: Sequence[str]) -> None:
-    """Delete the topics that exist, over a new connection. Raises as `delete`, and ConnectionFailed."""
+    """Delete the topics that exist, over a new connection. Raises like `delete`, and ConnectionFailed."""
     with _connected(target) as client:
         delete(run_journal, client, topics)
 
@@ -136,7 +134,7 @@ def _connected(target: Target) -> ClusterClient:
 def clean_earlier(
     injection: FaultInjection, target: Target, cluster_id: str, *, progress: ProgressLine, start_s: float = START_S
 ) -> list[RunLeftovers]:  # fmt: skip
-    """Clean up after earlier runs on this machine that were killed. Return what they left. Raises as `clean_up`."""
+    """Clean up after earlier runs on this machine that were killed. Return their leftovers. Raises like `clean_up`."""
     cleaned = []
     for path in unfinished(cluster_id):
         with journal.resume(path) as run_journal:

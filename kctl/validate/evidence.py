@@ -29,8 +29,8 @@ class MissingRecord:
     """A record that was acknowledged but is not in the log, or is in the log but was not delivered.
 
     became: "lost": in no replica's files; "cut off": in a file, but not in the leader's log; "not delivered": in the
-    log, but the consumer never got it; "not looked for": the log files are not on this machine. delivered: True if the
-    consumer got it. unread: replicas whose files are unreadable. key: for `segment find --key`.
+    log, but the consumer never received it; "not looked for": the log files are not on this machine. delivered: True
+    if the consumer received it. unread: replicas whose files are unreadable. key: for `segment find --key`.
     """
 
     partition: int
@@ -44,7 +44,7 @@ class MissingRecord:
 
 
 def find_missing(findings: Findings, run: str, folders: Mapping[int, Mapping[int, Path]]) -> list[MissingRecord]:
-    """Return the first lost and the first undelivered records. folders: partition → broker → its log folder."""
+    """Return the first lost and the first undelivered records. folders: partition → broker → log folder."""
     rows = [
         _missing(each.partition, each.offset, each.sequence, each.delivered, run, folders, in_log=False)
         for each in findings.lost.first[:MAX_SEARCHES]

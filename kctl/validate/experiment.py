@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 class Experiment:
     """A running validation. `with` starts consumer, producer and sampler, and kills them at the end, also after Ctrl-C.
 
-    folder: keeps the journals; must exist and be private to this user. doubts: for the verdict. Starting raises as
-    `start_producer` and Sampler, after stopping everything.
+    folder: keeps the journals; must exist and be private to this user. doubts: for the verdict. Starting raises the
+    errors of `start_producer` and Sampler, after stopping everything.
     """
 
     target: Target
@@ -72,9 +72,9 @@ class Experiment:
         self.sampler.stop()
 
     def fault(self, name: str, *brokers: int) -> None:
-        """Record a fault right before it is injected. brokers: those it hits.
+        """Record a fault immediately before it is injected. brokers: brokers that it hits.
 
-        Raises OperationFailed if it cannot be recorded; do not inject it then.
+        Raises OperationFailed if it cannot be recorded; then do not inject it.
         """
         self.faults.append(Fault(name, time.monotonic_ns(), brokers))
         note_fault(self.folder, self.faults[-1])
@@ -98,7 +98,7 @@ class Experiment:
     ) -> Verdict:
         """Stop writing, read the log, wait until the consumer has read it, and return the verdict.
 
-        timeout_s: for the consumer, and for an unreadable partition. Raises as `read_log` and Worker.stop.
+        timeout_s: for the consumer, and for an unreadable partition. Raises the errors of `read_log` and Worker.stop.
         """
         self.producer.stop(self.settings.timeout_s + 30)
         wait_quiet(client, self.settings.topic, timeout_s=timeout_s)
@@ -108,8 +108,8 @@ class Experiment:
         self.consumer.wait_for_log(log, timeout_s)
         self.consumer.stop()
         self.sampler.stop()
-        measured = recoveries(self.faults, self.sampler.samples, self.sampler.controllers)
+        measured_recoveries = recoveries(self.faults, self.sampler.samples, self.sampler.controllers)
         evidence = Evidence(
-            read_sent(self.folder), log, read_delivered(self.folder), self.faults, measured, self.doubts
+            read_sent(self.folder), log, read_delivered(self.folder), self.faults, measured_recoveries, self.doubts
         )
         return judge(self.settings.topic, self.settings.run, evidence, budgets=budgets, tolerated=tolerated)

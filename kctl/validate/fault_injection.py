@@ -27,8 +27,11 @@ START_S = 180.0  # start timeout during clean-up
 
 @dataclass(frozen=True)
 class FaultInjection:
-    """The control of brokers and ZooKeeper servers. spec: of a cluster that kctl set up, else None. method: for people.
-    zookeepers: their control, or why there is none."""
+    """The control of brokers and ZooKeeper servers.
+
+    spec: of a cluster that kctl set up, else None. method: for messages. zookeepers: their control, or the reason why
+    there is none.
+    """
 
     control: BrokerControl
     spec: ClusterSpec | None
@@ -47,10 +50,10 @@ class FaultInjection:
 
 def local_cluster(brokers: Collection[Broker]) -> ClusterSpec | None:
     """Return the cluster set up by kctl that has these running brokers, None if there is none."""
-    there = {(broker.id, broker.host, broker.port) for broker in brokers}
+    running = {(broker.id, broker.host, broker.port) for broker in brokers}
     for stored in list_clusters(LocalHost()):
         spec = stored.spec
-        if spec is None or not there or not there <= {(node.id, LOOPBACK, node.port) for node in spec.brokers}:
+        if spec is None or not running or not running <= {(node.id, LOOPBACK, node.port) for node in spec.brokers}:
             continue
         if lifecycle.running_nodes(spec):  # a stopped cluster may have the same ports
             return spec
@@ -63,7 +66,7 @@ def find_fault_injection(
     """Return the fault injection for a cluster.
 
     Raises Refused if kctl did not set the cluster up and there are no hooks, NotFound if a command of the hooks does
-    not exist, and as `read_hooks` and `check_startable`.
+    not exist, and the errors of `read_hooks` and `check_startable`.
     """
     from kctl.restart.control_hooks import HookControl
     from kctl.restart.hooks import check_brokers, read_hooks
@@ -103,7 +106,7 @@ def _local_injection(spec: ClusterSpec, progress: Progress | None = None) -> Fau
 def recovery_control(
     brokers: Mapping[int, Broker], cluster_id: str, hooks: Path | None, target: Target
 ) -> FaultInjection:
-    """Return the control to restart what an earlier run took down. brokers: the live ones; others come from journals.
+    """Return the control to restart nodes that an earlier run took down. brokers: live ones; others come from journals.
 
     Raises Refused if there is no way to start the nodes that the journals list.
     """
@@ -128,7 +131,7 @@ def recovery_control(
 class Breaker:
     """A BrokerControl that records faults in the run's journal before they happen, and repairs afterwards.
 
-    on_fault: called with the act and the broker right before the fault.
+    on_fault: called with the act and the broker immediately before the fault.
     """
 
     def __init__(
@@ -170,7 +173,7 @@ class Breaker:
         return self.injection.zookeepers
 
     def kill_zookeepers(self) -> None:
-        """Kill all ZooKeeper servers. Raises as ZookeeperControl."""
+        """Kill all ZooKeeper servers. Raises like ZookeeperControl."""
         for name in self._zookeepers.names:
             self._journal.append(DOWN, node=name, act="kill")
         self._zookeepers.kill()
@@ -186,16 +189,16 @@ class Breaker:
         """Return the ZooKeeper servers that serve requests now."""
         return self._zookeepers.serving()
 
-    def repair(self, broker: int, act: str, answers: Callable[[int], bool], start_s: float) -> None:
-        """Bring a broker back; does nothing if it is up. answers: returns True if a broker responds in time."""
+    def repair(self, broker: int, act: str, responds: Callable[[int], bool], start_s: float) -> None:
+        """Bring a broker back; do nothing if it is up. responds: returns True if a broker responds in time."""
         if act == "pause":
-            self._unpause_or_start(broker, answers, start_s)
+            self._unpause_or_start(broker, responds, start_s)
         else:
             self.start(broker, timeout_s=start_s)
 
-    def _unpause_or_start(self, broker: int, answers: Callable[[int], bool], start_s: float) -> None:
-        """Unpause a broker, or start it if it died meanwhile. A start that finds a process does nothing, even if the
-        process is still paused, so the broker must also respond."""
+    def _unpause_or_start(self, broker: int, responds: Callable[[int], bool], start_s: float) -> None:
+        """Unpause a broker, or start it if it has died. Starting a running process does nothing, even if the process is
+        still paused, so the broker must also respond."""
         failure: KctlError | None = None
         try:
             self.injection.control.unpause(broker)
@@ -207,6 +210,6 @@ class Breaker:
             if failure is None:
                 raise
             raise OperationFailed(f"{failure.message}; {exc.message}", hint=exc.hint) from exc
-        if failure is not None and not answers(broker):
+        if failure is not None and not responds(broker):
             raise OperationFailed(f"{failure.message}; it was started, but does not respond", hint=failure.hint)
         self._journal.append(UP, node=str(broker))

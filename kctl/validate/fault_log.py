@@ -27,7 +27,7 @@ def note_fault(folder: Path, fault: Fault) -> None:
 
 
 def read_faults(folder: Path) -> list[Fault]:
-    """Return the recorded faults in order. A torn last line was not injected, and is skipped. Raises InvalidFile."""
+    """Return the recorded faults in order. Skip a torn last line: its fault was not injected. Raises InvalidFile."""
     path = folder / _NAME
     try:
         data = path.read_bytes()

@@ -55,8 +55,8 @@ class FindingList(Generic[_Finding]):
 
 @dataclass(frozen=True, slots=True)
 class LostRecord:
-    """A lost record. offset: acknowledged, −1 if the broker reported none. delivered: True if the consumer got it
-    before it was lost; None without a consumer."""
+    """A lost record. offset: acknowledged, −1 if the broker reported none. delivered: True if the consumer received
+    it before it was lost; None without a consumer."""
 
     partition: int
     offset: int
@@ -160,7 +160,7 @@ def check(sent: SentRecords, log: Log, delivered: DeliveredRecords | None) -> Fi
 
 
 def _check_log(number: int, partition: SentPartition, log: LogPartition, findings: Findings) -> array[int]:
-    """Check the log alone. Return the first offset of each sequence that was sent, −1 if it is not in the log."""
+    """Check the log alone. Return the first offset of each sequence sent, −1 if it is not in the log."""
     first_offsets = array("q", (-1,)) * partition.count
     count, expected, highest = partition.count, 0, -1
     for offset, sequence in zip(log.offsets, log.sequences, strict=True):
@@ -183,9 +183,9 @@ def _check_log(number: int, partition: SentPartition, log: LogPartition, finding
     return first_offsets
 
 
-def _hole(number: int, first: int, behind: int, findings: Findings) -> None:
-    findings.holes.add(Hole(number, first, behind - 1))
-    findings.missing_offsets += behind - first
+def _hole(number: int, first: int, end: int, findings: Findings) -> None:
+    findings.holes.add(Hole(number, first, end - 1))
+    findings.missing_offsets += end - first
 
 
 def _check_outcomes(
@@ -201,16 +201,16 @@ def _check_outcomes(
     findings.acked += states[ACKED]
     findings.failed += states[FAILED]
     findings.indeterminate += partition.count - states[ACKED] - states[FAILED]
-    reached: bytearray | None = None  # by sequence: 1 if delivered; computed on the first loss
+    is_delivered: bytearray | None = None  # by sequence: 1 if delivered; computed on the first loss
     for sequence, (state, offset, first) in enumerate(
         zip(partition.states, partition.offsets, first_offsets, strict=True)
     ):
         if state == ACKED:
             if first < 0:
-                if reached is None and delivery is not None:
-                    reached = _reached(delivery, partition.count)
+                if is_delivered is None and delivery is not None:
+                    is_delivered = _delivered_flags(delivery, partition.count)
                 findings.lost.add(
-                    LostRecord(number, offset, sequence, None if reached is None else reached[sequence] > 0)
+                    LostRecord(number, offset, sequence, None if is_delivered is None else is_delivered[sequence] > 0)
                 )
             elif offset not in (first, -1):
                 _check_place(number, sequence, offset, first, log, findings)
@@ -221,12 +221,12 @@ def _check_outcomes(
                 findings.indeterminate_in_log += 1
 
 
-def _reached(delivery: DeliveredPartition, count: int) -> bytearray:
-    reached = bytearray(count)
+def _delivered_flags(delivery: DeliveredPartition, count: int) -> bytearray:
+    is_delivered = bytearray(count)
     for sequence in delivery.sequences:
         if 0 <= sequence < count:
-            reached[sequence] = 1
-    return reached
+            is_delivered[sequence] = 1
+    return is_delivered
 
 
 def _check_place(number: int, sequence: int, offset: int, first: int, log: LogPartition, findings: Findings) -> None:

@@ -36,8 +36,8 @@ def restore_leaders(
 ) -> list[Election]:
     """Elect the preferred leaders of moved partitions. Return the elections that failed.
 
-    before: `non_preferred` at the start. wait_s: maximum time for preferred replicas to be in sync. Raises as
-    `carry_out`.
+    before: `non_preferred` at the start. wait_s: maximum time for preferred replicas to be in sync. Raises
+    like `carry_out`.
     """
     deadline = Deadline(wait_s)
     while True:

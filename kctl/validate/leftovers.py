@@ -1,5 +1,5 @@
-"""The journal of a run: topics and faults, recorded beforehand, so that the run itself can clean up or, if it was
-killed, the next run on this machine. Pure except for the file.
+"""The journal of a run: topics and faults, recorded before they exist. The run itself cleans up or, if it was killed,
+the next run on this machine. Pure except for the file.
 
 Each run has a journal in kctl's state folder. A run whose journal has no `end` may have left something.
 """
@@ -21,7 +21,7 @@ from kctl.model import Broker
 
 _KIND = "validations"
 BEGIN, TOPIC, DELETED, DOWN, UP, END = "begin", "topic", "deleted", "down", "up", "end"
-MAX_RUNS = 20  # runs per cluster whose evidence is kept
+MAX_RUNS = 20  # runs per cluster with stored evidence
 PREFIX = "kctl-validate-"  # of every test topic
 
 
@@ -29,8 +29,8 @@ PREFIX = "kctl-validate-"  # of every test topic
 class RunLeftovers:
     """The leftovers of a run.
 
-    nodes: broker id or name of a ZooKeeper server → the last act on it. brokers: of the cluster at the start, as a
-    broker that is down reports no address.
+    nodes: broker id or name of a ZooKeeper server → the last act on it. brokers: of the cluster at the start, because
+    a broker that is down reports no address.
     """
 
     cluster: str = ""
@@ -44,17 +44,17 @@ class RunLeftovers:
 
 
 def leftovers_of(entries: Iterable[Mapping[str, Any]], *, name: str) -> RunLeftovers:
-    """Return what a journal leaves. name: for messages. Raises InvalidFile if it is not a validation journal."""
+    """Return the leftovers in a journal. name: for messages. Raises InvalidFile if it is not a validation journal."""
     remains = RunLeftovers()
     try:
         for entry in entries:
-            _follow(remains, entry)
+            _apply(remains, entry)
     except (KeyError, ValueError, TypeError) as exc:
         raise InvalidFile(f"{name} is not a validation journal: {exc}", hint="check the file") from None
     return remains
 
 
-def _follow(remains: RunLeftovers, entry: Mapping[str, Any]) -> None:
+def _apply(remains: RunLeftovers, entry: Mapping[str, Any]) -> None:
     step = entry["step"]
     if step == BEGIN:
         remains.cluster, remains.evidence = str(entry["cluster"]), Path(str(entry["evidence"]))
@@ -94,11 +94,11 @@ def forget_old(cluster_id: str, keep: int = MAX_RUNS) -> None:
 
 
 def begin(cluster: str, cluster_id: str, run: str, evidence: Path, brokers: Collection[Broker] = ()) -> Journal:
-    """Return a new journal, held while the run lasts. Raises Busy if another run of this cluster is active."""
+    """Return a new journal, locked during the run. Raises Busy if another run of this cluster is active."""
     rows = [{"broker": each.id, "host": each.host, "port": each.port, "rack": each.rack} for each in brokers]
     path = folder(cluster_id)
     with run_files.one_at_a_time(path):
-        refuse_while_at_work(cluster_id)
+        refuse_while_active(cluster_id)
         forget_old(cluster_id)
         run_journal = journal.create(path / run_files.new_name(path))
         try:
@@ -112,7 +112,7 @@ def begin(cluster: str, cluster_id: str, run: str, evidence: Path, brokers: Coll
     return run_journal
 
 
-def refuse_while_at_work(cluster_id: str) -> None:
+def refuse_while_active(cluster_id: str) -> None:
     """Raise Busy if a run of the cluster is active."""
     for path in run_files.runs(folder(cluster_id)):
         if journal.is_locked(path):
@@ -125,7 +125,7 @@ def unfinished(cluster_id: str) -> list[Path]:
 
 
 def read_leftovers(path: Path) -> RunLeftovers:
-    """Return what the run of a journal left. Raises InvalidFile, NotFound."""
+    """Return the leftovers of the run of a journal. Raises InvalidFile, NotFound."""
     return leftovers_of(journal.read(path), name=str(path))
 
 

@@ -1,4 +1,4 @@
-"""acks × idempotence × min.insync.replicas under the same unclean election: what each combination keeps."""
+"""acks × idempotence × min.insync.replicas under the same unclean election: the records that each combination keeps."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class Setup:
     def promised(self) -> tuple[str, ...]:
         """Return the invariants that these settings guarantee.
 
-        Of the delivery only not_delivered, and only for the safest settings: records are read again after a truncation,
-        and older brokers expose records too early (KIP-966).
+        The only guarantee of delivery is not_delivered, with the safest settings: consumers read records again after a
+        truncation, and older brokers expose records too early (KIP-966).
         """
         names = {"holes", "foreign"}
         if self.keeps:
@@ -56,7 +56,7 @@ SETUPS = tuple(Setup(acks, idempotent, min_insync) for min_insync in (1, 2) for 
 
 @dataclass(frozen=True, slots=True)
 class MatrixRow:
-    """The result of one combination. as_expected: all guarantees were kept."""
+    """The result of one combination. as_expected: all guarantees held."""
 
     acks: str
     idempotence: bool
@@ -76,7 +76,7 @@ class MatrixRow:
 
 @dataclass(frozen=True)
 class Matrix:
-    """The results of all combinations. doubts: why they prove less than they should."""
+    """The results of all combinations. doubts: reasons why they prove less than they should."""
 
     rows: list[MatrixRow]
     results: list[ScenarioResult]
@@ -109,7 +109,7 @@ def row_of(setup: Setup, result: ScenarioResult) -> MatrixRow:
 
 
 def doubts_of(rows: Sequence[MatrixRow], results: Sequence[ScenarioResult]) -> list[str]:
-    """Return the doubts of all combinations, and one if the fault cost nothing in any. results: of the rows."""
+    """Return the doubts of all combinations, and one if no combination lost records. results: of the rows."""
     doubts = [
         f"{_label(row)}: {doubt}" for row, result in zip(rows, results, strict=True) for doubt in result.verdict.doubts
     ]
@@ -119,7 +119,7 @@ def doubts_of(rows: Sequence[MatrixRow], results: Sequence[ScenarioResult]) -> l
 
 
 def promise(setup: Setup) -> str:
-    """Return what a combination guarantees, in one line."""
+    """Return the guarantee of a combination, in one line."""
     if setup.acks == "0":
         return "nothing: acknowledged means sent"
     if setup.acks == "1":
@@ -130,18 +130,18 @@ def promise(setup: Setup) -> str:
 
 
 def meaning(setup: Setup, lost_count: int, broken: Sequence[str] = ()) -> str:
-    """Return what the figures of a row mean. broken: guarantees that were not kept."""
+    """Return the meaning of a row. broken: guarantees that did not hold."""
     if "lost" in broken:
         others = [name for name in broken if name != "lost"]
-        return "BROKEN: it lost acknowledged records" + (f"; {_named(others)}" if others else "")
+        return "BROKEN: it lost acknowledged records" + (f"; {_text_of(others)}" if others else "")
     if broken:
-        return f"BROKEN: {_named(broken)}"
+        return f"BROKEN: {_text_of(broken)}"
     if lost_count:
         return "lost acknowledged records, as allowed"
     return "kept all acknowledged records" + ("" if setup.keeps else ", this time")
 
 
-def _named(invariants: Sequence[str]) -> str:
+def _text_of(invariants: Sequence[str]) -> str:
     return ", ".join(name.replace("_", " ") for name in invariants)
 
 

@@ -3,7 +3,7 @@ leader. Pure except `OtherTopics.read`.
 
 A partition with all replicas on these two brokers and unclean elections enabled would lose records just like the test
 topic: its leader acknowledges alone and is killed, and the follower is elected without those records. Such a pair is
-never selected. Topics that only reject writes meanwhile are reported before the run.
+never selected. Topics that only reject writes during the fault are reported before the run.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class OtherTopics:
     """The brokers, and the topics that an unclean election puts at risk.
 
     controller: None if unknown or irrelevant. at_risk: pair of brokers → topics that have all replicas of a partition
-    on them, with unclean elections enabled or unreadable settings. no_election: why preferred leaders cannot be
-    elected.
+    on them, with unclean elections enabled or unreadable settings. no_election: the reason why preferred
+    leaders cannot be elected.
     """
 
     brokers: tuple[int, ...]
@@ -57,7 +57,7 @@ class OtherTopics:
     def pair(self) -> Pair | None:
         """Return the leader and the follower of an unclean election, None if every pair has a topic at risk.
 
-        Avoids the controller if possible: its loss would be another test.
+        Avoid the controller if possible: its loss would be another test.
         """
         others = [broker for broker in self.brokers if broker != self.controller]
         for candidates in (others, self.brokers):
@@ -67,7 +67,7 @@ class OtherTopics:
         return None
 
     def why_none(self) -> str:
-        """Return why there is no `pair`."""
+        """Return the reason why there is no `pair`."""
         topics = sorted({topic for topics in self.at_risk.values() for topic in topics})
         more = f" and {len(topics) - _SHOWN:,} more" if len(topics) > _SHOWN else ""
         return (
@@ -111,7 +111,7 @@ def risks(state: ClusterState, unclean: Collection[str]) -> dict[frozenset[int],
 def elects_unclean(configs: Collection[ConfigEntry] | KctlError | None) -> bool:
     """Return True if a topic may elect unclean leaders.
 
-    configs: the non-default ones; unreadable ones count as True.
+    configs: non-default configs; unreadable configs count as True.
     """
     if configs is None or isinstance(configs, KctlError):
         return True

@@ -1,4 +1,4 @@
-"""The plan of a run: what it will do, and whether it is possible. Made before anything is changed."""
+"""The plan of a run, and the reasons why scenarios are impossible. Made before any change."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class ValidationOptions:
 @dataclass(frozen=True, slots=True)
 class PlannedScenario:
     """A scenario of a plan. assignment: replicas of each partition of its topic, preferred leader first. impossible:
-    why this cluster does not support it, else None."""
+    the reason why this cluster does not support it, else None."""
 
     scenario: str
     does: str
@@ -242,9 +242,9 @@ def wait_healthy(client: ClusterClient, timeout_s: float, *, ignore: str | None 
         if not behind and state.brokers:
             return state
         if deadline.expired:
-            named = ", ".join(str(p.tp) for p in behind[:3]) + (", …" if len(behind) > 3 else "")
+            names = ", ".join(str(p.tp) for p in behind[:3]) + (", …" if len(behind) > 3 else "")
             raise Refused(
-                f"the cluster is not healthy: {counted(len(behind), 'partition')} not fully replicated ({named})",
+                f"the cluster is not healthy: {counted(len(behind), 'partition')} not fully replicated ({names})",
                 hint="check with `kctl cluster health`; all replicas must be in sync before a validation",
                 reason=Reason.NOT_READY,
             )
@@ -252,8 +252,8 @@ def wait_healthy(client: ClusterClient, timeout_s: float, *, ignore: str | None 
 
 
 def refuse_others(client: ClusterClient, cluster_id: str) -> None:
-    """Raise Refused if another machine or user runs a validation, which shows by its topics. Brokers may list deleted
-    topics for a moment."""
+    """Raise Refused if another machine or user runs a validation, which its topics reveal. Brokers may list
+    deleted topics for a moment."""
     deadline = Deadline(_DELETED_S)
     while True:
         local_topics = leftovers.topics_of(cluster_id)
@@ -263,9 +263,9 @@ def refuse_others(client: ClusterClient, cluster_id: str) -> None:
         if not others:
             return
         if deadline.expired:
-            named = ", ".join(others[:_SHOWN]) + (", …" if len(others) > _SHOWN else "")
+            names = ", ".join(others[:_SHOWN]) + (", …" if len(others) > _SHOWN else "")
             raise Refused(
-                f"another machine or user runs a validation of this cluster, or one was killed: topics {named} exist",
+                f"another machine or user runs a validation of this cluster, or one was killed: topics {names} exist",
                 hint="wait until it has ended, or run `kctl validate` on that machine to clean up; otherwise run "
                 f"`kctl topic delete {others[0]}`",
                 reason=Reason.NOT_READY,

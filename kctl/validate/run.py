@@ -1,4 +1,4 @@
-"""A run: creates topics, runs scenarios one by one, returns their verdicts, and removes everything at the end.
+"""A run: create topics, run scenarios one by one, return their verdicts, and remove everything at the end.
 
     with begin(target, client, injection, plan, options, progress) as run:  # refused while another run is active
         for row in plan.possible:
@@ -81,8 +81,8 @@ class ScenarioResult:
 class ValidationRun:
     """A running validation; `with` cleans up at the end.
 
-    run_id: in the names of its topics. folder: keeps the evidence. non_preferred: partitions that their preferred
-    replica did not lead before. not_led: after `with`, why leaders of other topics could not be restored, else None.
+    run_id: part of the names of its topics. folder: of the evidence. non_preferred: partitions that their preferred
+    replica did not lead before. not_led: after `with`, the reason why leaders of other topics were not restored.
     """
 
     run_id: str
@@ -101,7 +101,7 @@ class ValidationRun:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, _: object) -> None:
-        """Clean up; signals are deferred until then. Raises OperationFailed if it fails, with the original error."""
+        """Clean up, and defer signals until then. Raises OperationFailed if it fails, with the original error."""
         outcome = "done" if kind is None else "interrupted" if issubclass(kind, KeyboardInterrupt) else "failed"
         try:
             with deferred_interrupts():
@@ -146,8 +146,8 @@ class ValidationRun:
         return self.trials([trial], planned.scenario, self.options.per_s, budgets)[0]
 
     def place(self, planned: PlannedScenario) -> PlannedScenario:
-        """Return the scenario with its topic placed anew: earlier scenarios moved the controller, and new topics may
-        exist. Raises as `trials`."""
+        """Return the scenario with a new placement of its topic: earlier scenarios moved the controller, and new topics
+        may exist. Raises like `trials`."""
         if not find(planned.scenario).unclean:
             return planned
         try:
@@ -193,13 +193,15 @@ class ValidationRun:
         return scenario_failed(scenario, exc) if changed else exc
 
     def _ready(self) -> None:
-        """Wait until all partitions are in sync: the previous scenario may have left some behind, and the confirmation
-        may have taken long. Raises Refused."""
+        """Wait until all partitions are in sync: some may lag after the previous scenario or a long confirmation.
+
+        Raises Refused.
+        """
         self.progress("waiting until all partitions of the cluster are in sync")
         wait_healthy(self.client, self.options.wait_s, ignore=f"{leftovers.PREFIX}{self.run_id}-")
 
     def _refuse_others(self) -> None:
-        """Raise Refused if another run started at the same time; each sees the other's topics now."""
+        """Raise Refused if another run started at the same time; both see each other's topics now."""
         refuse_others(self.client, self.plan.cluster_id)
 
     def _create(self, trial: Trial) -> None:
@@ -248,8 +250,8 @@ class ValidationRun:
 
     def _result(self, scenario: str, trial: Trial, verdict: Verdict, started: float) -> ScenarioResult:
         folder = self._folder(trial)
-        lost, unread = verdict.findings.lost.first, verdict.findings.not_delivered.first
-        partitions = {each.partition for each in lost} | {each.partition for each in unread}
+        lost_records, undelivered = verdict.findings.lost.first, verdict.findings.not_delivered.first
+        partitions = {each.partition for each in lost_records} | {each.partition for each in undelivered}
         folders = {number: self.injection.log_folders(trial.topic, number) for number in partitions}
         return ScenarioResult(
             scenario, trial, verdict, find_missing(verdict.findings, trial.run, folders),

@@ -52,7 +52,7 @@ class Sampler:
         self.stop()
 
     def start(self) -> None:
-        """Start, and wait until every broker knows a leader for each partition, as a new topic takes a moment.
+        """Start, and wait until every broker knows a leader for each partition: a new topic takes a moment.
 
         Raises NotFound for an unknown topic, ConnectionFailed, TimedOut.
         """
@@ -60,7 +60,7 @@ class Sampler:
         try:
             self._add_brokers(self._brokers())
             self._run(self._follow_controller)
-            self._wait(self._known_now, _START_S, f"not every broker knew topic {self._topic} within {_START_S:g} s")
+            self._wait(self._all_led_now, _START_S, f"not every broker knew topic {self._topic} within {_START_S:g} s")
         except BaseException:
             self.stop()
             raise
@@ -108,42 +108,42 @@ class Sampler:
         return [ControllerSample(at, until, *state) for at, until, state in self._controllers.rows()]
 
     def wait_full_isr(self, timeout_s: float, *, stable_s: float = 1.0) -> None:
-        """Wait until every broker reports a leader and a full ISR for each partition, for stable_s without a break.
+        """Wait until every broker reports a leader and a full ISR for each partition, continuously for stable_s.
 
-        A broker that does not respond counts as a break. Raises TimedOut.
+        A broker that does not respond interrupts this time. Raises TimedOut.
         """
         self._wait(
             self._full_now, timeout_s, f"topic {self._topic} was not fully replicated within {timeout_s:g} s", stable_s
         )
 
-    def _wait(self, good: Callable[[int], bool], timeout_s: float, failed: str, stable_s: float = 0.0) -> None:
+    def _wait(self, holds: Callable[[int], bool], timeout_s: float, message: str, stable_s: float = 0.0) -> None:
         """Wait until a condition holds for stable_s. Raises TimedOut."""
         deadline = Deadline(timeout_s)
-        good_since: float | None = None
+        holds_since: float | None = None
         while True:
             now = time.monotonic()
-            if not good(time.monotonic_ns()):
-                good_since = None
-            elif good_since is None:
-                good_since = now
-            if good_since is not None and now - good_since >= stable_s:
+            if not holds(time.monotonic_ns()):
+                holds_since = None
+            elif holds_since is None:
+                holds_since = now
+            if holds_since is not None and now - holds_since >= stable_s:
                 return
             if deadline.expired:
-                raise TimedOut(failed, hint="check the brokers with `kctl broker list`")
+                raise TimedOut(message, hint="check the brokers with `kctl broker list`")
             time.sleep(self._every_s)
 
     def _full_now(self, now_ns: int) -> bool:
         return self._all_report(now_ns, lambda view: view.leader >= 0 and view.full)
 
-    def _known_now(self, now_ns: int) -> bool:
+    def _all_led_now(self, now_ns: int) -> bool:
         return self._all_report(now_ns, lambda view: view.leader >= 0)
 
-    def _all_report(self, now_ns: int, good: Callable[[PartitionView], bool]) -> bool:
+    def _all_report(self, now_ns: int, holds: Callable[[PartitionView], bool]) -> bool:
         """Return True if the latest report of every broker is recent and satisfies a condition for all partitions."""
         oldest = now_ns - round((_TIMEOUT_S + self._every_s) * 1e9)
         for changes in self._views.values():
             last = changes.last()
-            if last is None or last[1] < oldest or not last[2] or not all(map(good, last[2].values())):
+            if last is None or last[1] < oldest or not last[2] or not all(map(holds, last[2].values())):
                 return False
         return bool(self._views)
 
@@ -187,7 +187,7 @@ class Sampler:
                 self._controllers.add((current.controller, -1 if current.epoch is None else current.epoch))
 
     def _follow_quorum(self) -> None:
-        """Follow KRaft's quorum; without a quorum and a ZooKeeper address, what a broker reports."""
+        """Follow KRaft's quorum; without a quorum and a ZooKeeper address, the controller that a broker reports."""
         with connect(self._target, timeout_s=_TIMEOUT_S * 2) as client:
             while not self._stop.wait(self._every_s):
                 if client.api_version(DESCRIBE_QUORUM) is None:

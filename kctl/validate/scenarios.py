@@ -101,7 +101,7 @@ def rolling_restart(stage: Stage) -> None:
 
 
 class _RestartProgress:
-    """Shows the progress of a rolling restart on one line."""
+    """A view of a rolling restart's progress on one line."""
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage

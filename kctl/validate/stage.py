@@ -49,7 +49,7 @@ class Stage:
         self.fault(f"{_NAMES[act]} of broker {broker}{role}", broker)
 
     def fault(self, name: str, *brokers: int) -> None:
-        """Record a fault right before it is injected."""
+        """Record a fault immediately before it is injected."""
         self.progress(name)
         for experiment in self.experiments:
             experiment.fault(name, *brokers)
@@ -108,7 +108,7 @@ class Stage:
             experiment.wait_recovered(self.wait_s)
 
     def keep_writing(self, seconds: float, what: str) -> None:
-        """Let time pass while the producers write. Raises as `check_workers`."""
+        """Let time pass while the producers write. Raises like `check_workers`."""
         self.progress(what)
         deadline = Deadline(seconds)
         while not deadline.expired:
@@ -121,14 +121,14 @@ class Stage:
             experiment.producer.check()
             experiment.consumer.check()
 
-    def wait_until(self, met: Callable[[Collection[PartitionState]], bool], what: str) -> None:
+    def wait_until(self, holds: Callable[[Collection[PartitionState]], bool], what: str) -> None:
         """Wait until the partitions of the test topics satisfy a condition. Raises TimedOut."""
         self.progress(f"waiting until {what}")
         deadline = Deadline(self.wait_s)
         while True:
             self.check_workers()
             with suppress(ConnectionFailed, TimedOut):
-                if met(self.partitions()):
+                if holds(self.partitions()):
                     return
             if deadline.expired:
                 raise TimedOut(f"timed out after {self.wait_s:g} s waiting until {what}")
@@ -136,5 +136,5 @@ class Stage:
 
 
 def scenario_failed(name: str, exc: KctlError) -> OperationFailed:
-    """Return the error of a scenario that had started, with exit code 5."""
+    """Return the error of a scenario that has started, with exit code 5."""
     return OperationFailed(f"{name} did not complete: {exc.message}", hint=exc.hint, details=exc.details)

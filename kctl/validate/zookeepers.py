@@ -29,9 +29,9 @@ _GRACE_S = 15.0  # a command that hangs is terminated, then killed
 
 
 class ZookeeperControl(Protocol):
-    """Kills and starts ZooKeeper servers.
+    """The control of ZooKeeper servers.
 
-    Raises Refused if nothing was done, TimedOut and OperationFailed afterwards.
+    Raises Refused before any change, TimedOut and OperationFailed after it.
     """
 
     names: tuple[str, ...]
@@ -40,7 +40,7 @@ class ZookeeperControl(Protocol):
         """Kill all servers with SIGKILL."""
 
     def start(self, names: Sequence[str], *, timeout_s: float) -> None:
-        """Start these servers together and wait until they serve. Does nothing for running servers."""
+        """Start these servers together and wait until they serve. Do nothing for running servers."""
 
     def serving(self) -> list[str]:
         """Return the servers that serve requests now."""
@@ -111,14 +111,14 @@ class HookZookeepers:
         """Run all commands in parallel, as a start may wait until the ensemble serves. Raises the first error."""
         if self.hooks.zookeeper is None:
             raise Refused(
-                _lacking(self.hooks), hint="add `zookeeper: {kill: [...], start: [...]}`", reason=Reason.IMPOSSIBLE
+                _no_commands(self.hooks), hint="add `zookeeper: {kill: [...], start: [...]}`", reason=Reason.IMPOSSIBLE
             )
         limit_s = min(self.hooks.timeout_s, timeout_s or self.hooks.timeout_s)
         tasks = {name: partial(self._command, self.hooks.zookeeper, act, name, limit_s) for name in names}
-        done = run_all(tasks, Deadline(limit_s + _GRACE_S))
+        outcomes = run_all(tasks, Deadline(limit_s + _GRACE_S))
         for name in names:
             if isinstance(
-                failure := done.get(name, TimedOut(f"the command to {act} {name} did not return")), KctlError
+                failure := outcomes.get(name, TimedOut(f"the command to {act} {name} did not return")), KctlError
             ):
                 raise failure
 
@@ -128,12 +128,12 @@ class HookZookeepers:
 
 
 def by_hooks(hooks: Hooks, target: Target) -> HookZookeepers | str:
-    """Return the control of all servers of the target's ensemble, or why there is none.
+    """Return the control of all servers of the target's ensemble, or the reason why there is none.
 
     Raises NotFound for an unknown command or server, and Refused for a server without a command.
     """
     if hooks.zookeeper is None:
-        return _lacking(hooks)
+        return _no_commands(hooks)
     if target.zookeeper is None:
         return "the cluster has no ZooKeeper, or its address is unknown (set --zookeeper, or zookeeper in the context)"
     servers: Sequence[Address] = parse_zookeeper(target.zookeeper).servers
@@ -149,5 +149,5 @@ def by_hooks(hooks: Hooks, target: Target) -> HookZookeepers | str:
     return HookZookeepers(hooks, target.zookeeper_security, tuple(map(str, servers)))
 
 
-def _lacking(hooks: Hooks) -> str:
+def _no_commands(hooks: Hooks) -> str:
     return f"{hooks.source} has no ZooKeeper commands (zookeeper: with kill and start)"

@@ -257,7 +257,7 @@ def resume(
         source = state.header["source"]
         playbook = playbook_from(state.header["text"], None if source is None else Path(source))
         check_names(state, playbook, [*redo, *skip])
-        state.take_up(redo, skip)
+        state.prepare_resume(redo, skip)
         check_unsure(state)
         run_journal.record_resume(held, list(redo), list(skip))
         values = collect(playbook, (), file=state.header["parameters"], environment=_environment(secrets))

@@ -135,8 +135,8 @@ def _to_number(make: Callable[[Any], Any], kind: str) -> Callable[..., Any]:
             with suppress(ValueError, OverflowError):
                 return make(value)
         if default is None:
-            shown = repr(value[:40]) if isinstance(value, str) else kind_of(value)
-            raise ExpressionError(f"{shown} is not {kind}", hint="set a default as the argument, e.g. `| int(0)`")
+            value_text = repr(value[:40]) if isinstance(value, str) else kind_of(value)
+            raise ExpressionError(f"{value_text} is not {kind}", hint="set a default as the argument, e.g. `| int(0)`")
         return default
 
     return convert

@@ -101,10 +101,10 @@ def text_too_long() -> ExpressionError:
 
 def count_all(value: Any) -> Any:
     """Return the value after counting everything in it as work, for functions that visit all of it."""
-    most = min(MAX_VALUES, MAX_WORK - _CURRENT.get().work)
-    size = SizeBudget(values=most, characters=MAX_TEXT)
+    limit = min(MAX_VALUES, MAX_WORK - _CURRENT.get().work)
+    size = SizeBudget(values=limit, characters=MAX_TEXT)
     size.take(value)
-    spend(most - size.values + (MAX_TEXT - size.characters) // _CHARACTERS_AT_ONCE)
+    spend(limit - size.values + (MAX_TEXT - size.characters) // _CHARACTERS_AT_ONCE)
     return value
 
 
@@ -114,7 +114,7 @@ class SizeBudget:
 
     def __init__(self, *, values: int = MAX_VALUES, characters: int = MAX_RESULT) -> None:
         self.values, self.characters = values, characters  # remaining
-        self._most = values, characters
+        self._limits = values, characters
 
     def take(self, value: Any) -> Any:
         """Return the value. Raises ExpressionError if it is too large or nested too deeply."""
@@ -132,9 +132,9 @@ class SizeBudget:
             self.values -= len(value)
             inner = (*value, *value.values())
         if self.values < 0:
-            raise ExpressionError(f"the result has more than {self._most[0]:,} values")
+            raise ExpressionError(f"the result has more than {self._limits[0]:,} values")
         if self.characters < 0:
-            raise ExpressionError(f"the result has more than {self._most[1]:,} characters")
+            raise ExpressionError(f"the result has more than {self._limits[1]:,} characters")
         if depth > MAX_DEPTH:
             raise ExpressionError(f"the result is nested deeper than {MAX_DEPTH} levels")
         for each in inner:

@@ -92,11 +92,11 @@ def _check_constant(node: nodes.Const) -> None:
         raise ExpressionError("the string contains an unpaired surrogate, which UTF-8 cannot encode", node.lineno)
 
 
-def _check_function(node: Any, kind: str, known: dict[str, Function]) -> None:
-    if node.name not in known:
-        hint = did_you_mean(node.name, known) or f"valid {kind}s: {', '.join(sorted(known))}"
+def _check_function(node: Any, kind: str, functions: dict[str, Function]) -> None:
+    if node.name not in functions:
+        hint = did_you_mean(node.name, functions) or f"valid {kind}s: {', '.join(sorted(functions))}"
         raise ExpressionError(f"unknown {kind} {node.name}", node.lineno, hint=hint)
-    _check_arguments(node, f"the {kind} {node.name}", known[node.name], 1)
+    _check_arguments(node, f"the {kind} {node.name}", functions[node.name], 1)
 
 
 def _check_call(node: nodes.Call) -> None:

@@ -71,7 +71,7 @@ class _Sandbox(ImmutableSandboxedEnvironment):
 
 
 class _Rewriter(NodeTransformer):
-    """Inserts the rules into a tree."""
+    """A visitor that inserts the rules into a tree."""
 
     def visit_Name(self, node: nodes.Name) -> nodes.Node:
         return _apply("(name)", nodes.Const(node.name))
@@ -100,8 +100,8 @@ class _Rewriter(NodeTransformer):
 
     def visit_CondExpr(self, node: nodes.CondExpr) -> nodes.Node:
         otherwise = self.visit(node.expr2) if node.expr2 else _apply("(no else)", nodes.Const(None))
-        chosen = nodes.CondExpr(_apply("(truth)", self.visit(node.test)), self.visit(node.expr1), otherwise)
-        return _apply("(require)", chosen)
+        choice = nodes.CondExpr(_apply("(truth)", self.visit(node.test)), self.visit(node.expr1), otherwise)
+        return _apply("(require)", choice)
 
     def visit_Compare(self, node: nodes.Compare) -> nodes.Node:
         chain = [part for each in node.ops for part in (nodes.Const(each.op), self.visit(each.expr))]

@@ -71,12 +71,12 @@ class Undefined(StrictUndefined):
             return ExpressionError(self._undefined_hint)
         if holder is _NAMES:
             return ExpressionError(f"{key} is not defined", hint=did_you_mean(str(key), variables()))
-        shown = repr(key[:_SHOWN_CHARACTERS]) if isinstance(key, str) else str(key)
+        key_text = repr(key[:_SHOWN_CHARACTERS]) if isinstance(key, str) else str(key)
         if isinstance(holder, Mapping):
-            return ExpressionError(f"key {shown} does not exist", hint=_similar_keys(holder, key))
+            return ExpressionError(f"key {key_text} does not exist", hint=_similar_keys(holder, key))
         if isinstance(holder, (list, tuple, str)) and is_integer(key):
-            return ExpressionError(f"item {shown} does not exist: the length is {len(holder)}")
-        return ExpressionError(f"{kind_of(holder)} has no {shown}")
+            return ExpressionError(f"item {key_text} does not exist: the length is {len(holder)}")
+        return ExpressionError(f"{kind_of(holder)} has no {key_text}")
 
 
 _NAMES = object()  # the holder of undefined names
@@ -84,8 +84,8 @@ _NAMES = object()  # the holder of undefined names
 
 def variable(name: str) -> Any:
     """Return the value of a variable, or Undefined."""
-    known = variables()
-    return known[name] if name in known else Undefined(obj=_NAMES, name=name)
+    defined = variables()
+    return defined[name] if name in defined else Undefined(obj=_NAMES, name=name)
 
 
 def require(value: Any) -> Any:
@@ -123,9 +123,9 @@ def is_integer(value: Any) -> bool:
 
 
 def _similar_keys(holder: Mapping[Any, Any], key: Any) -> str | None:
-    known = [each for each in holder if isinstance(each, str)][:1000]
-    names = ", ".join(each[:_SHOWN_CHARACTERS] for each in known[:12])
-    return (did_you_mean(key, known) if isinstance(key, str) else None) or (f"valid keys: {names}" if names else None)
+    keys = [each for each in holder if isinstance(each, str)][:1000]
+    names = ", ".join(each[:_SHOWN_CHARACTERS] for each in keys[:12])
+    return (did_you_mean(key, keys) if isinstance(key, str) else None) or (f"valid keys: {names}" if names else None)
 
 
 # --- texts

@@ -15,22 +15,22 @@ from kctl.playbook.read import IDENTIFIER
 
 def check_builtin_arguments(problems: Problems, step: Step) -> None:
     """Report invalid arguments of a built-in step."""
-    own = BUILTIN_STEPS[step.kind]
+    builtin = BUILTIN_STEPS[step.kind]
     arguments: Any = step.arguments
-    if own.free:
+    if builtin.free:
         _names(problems, step)
         return
-    problems.unknown_keys(arguments, [each.name for each in own.arguments], step.kind)
-    for argument in own.arguments:
+    problems.unknown_keys(arguments, [each.name for each in builtin.arguments], step.kind)
+    for argument in builtin.arguments:
         if argument.required and arguments.get(argument.name) is None:
             problems.key(step.body, step.kind, f"{step.kind} needs {argument.name}", argument.help)
         elif arguments.get(argument.name) is not None:
             _check(problems, arguments, argument)
-    chosen = [name for name in own.one_of if arguments.get(name) is not None]
-    if own.one_of and len(chosen) != 1:
-        said = "needs one of" if not chosen else "accepts only one of"
-        problems.key(step.body, step.kind, f"{step.kind} {said} {', '.join(own.one_of)}")
-    if step.kind == "wait" and "duration" in chosen:
+    present = [name for name in builtin.one_of if arguments.get(name) is not None]
+    if builtin.one_of and len(present) != 1:
+        verb = "needs one of" if not present else "accepts only one of"
+        problems.key(step.body, step.kind, f"{step.kind} {verb} {', '.join(builtin.one_of)}")
+    if step.kind == "wait" and "duration" in present:
         for name in ("every", "timeout"):
             if name in arguments:
                 problems.key(arguments, name, f"{name} requires wait with until")

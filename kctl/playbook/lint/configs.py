@@ -38,11 +38,11 @@ def check_configs(problems: Problems, step: Step) -> None:
 
 def _check(problems: Problems, arguments: Any, argument: str, fault: Check, doubt: Check | None = None) -> None:
     for holder, key, name, value in _pairs(arguments.get(argument)):
-        found = fault(name, value)
-        if found is not None:
-            problems.value(holder, key, *found)
-        elif doubt is not None and (found := doubt(name, value)) is not None:
-            problems.value(holder, key, *found, warning=True)
+        problem = fault(name, value)
+        if problem is not None:
+            problems.value(holder, key, *problem)
+        elif doubt is not None and (problem := doubt(name, value)) is not None:
+            problems.value(holder, key, *problem, warning=True)
 
 
 def _pairs(value: Any) -> Iterator[tuple[Any, Any, str, str]]:
@@ -103,11 +103,12 @@ def _setting_fault(name: str, value: str) -> Fault:
 def _quota_fault(arguments: Any) -> Check:
     from kctl.access.quotas import QuotaEntity, parse_quota
 
-    whose = QuotaEntity(ip="10.0.0.1") if arguments.get("ip") or arguments.get("ip_defaults") else QuotaEntity(user="x")
+    is_ip = arguments.get("ip") or arguments.get("ip_defaults")
+    entity = QuotaEntity(ip="10.0.0.1") if is_ip else QuotaEntity(user="x")
 
     def fault(name: str, value: str) -> Fault:
         try:
-            parse_quota(f"{name}={value}", whose)
+            parse_quota(f"{name}={value}", entity)
         except UsageError as exc:
             return exc.message, exc.hint
         return None

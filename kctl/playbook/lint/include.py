@@ -26,7 +26,7 @@ class Included:
     def __init__(self, definitions: Operations, lint: Callable[..., list[Problem]]) -> None:
         self._definitions = definitions
         self._lint = lint
-        self._read: dict[str, tuple[Playbook | None, list[Problem]]] = {}
+        self._included: dict[str, tuple[Playbook | None, list[Problem]]] = {}
 
     def check(self, problems: Problems, playbook: Playbook, step: Step, trail: tuple[str, ...]) -> list[Problem]:
         """Report problems of the step. Return the problems of the playbook that it includes.
@@ -50,31 +50,31 @@ class Included:
                 raise Refused(
                     f"includes are nested deeper than {MAX_INCLUDE_DEPTH} levels", reason=Reason.LIMIT_EXCEEDED
                 )
-            met = key in self._read
-            if not met:
-                self._read[key] = self._read_one(playbook_file)
+            is_linted = key in self._included
+            if not is_linted:
+                self._included[key] = self._read_one(playbook_file)
         except KctlError as exc:
             problems.value(step.arguments, "playbook", exc.message, exc.hint)
             return []
-        included, wrong = self._read[key]
+        included, wrong = self._included[key]
         if included is not None:
             _parameters(problems, step, included)
-        if met or included is None:
-            return [] if met else wrong
-        return [*wrong, *self._lint(included, definitions=self._definitions, trail=here, met=self)]
+        if is_linted or included is None:
+            return [] if is_linted else wrong
+        return [*wrong, *self._lint(included, definitions=self._definitions, trail=here, cache=self)]
 
     def _read_one(self, playbook_file: PlaybookFile) -> tuple[Playbook | None, list[Problem]]:
         """Read a playbook. Other files, which may hold passwords, are rejected without details."""
-        read = read_all(
+        parsed = read_all(
             text_of(playbook_file), source=playbook_file.path, file=playbook_file.file, definitions=self._definitions
         )
-        if any(problem.message == NO_FORMAT for problem in read[1]):
+        if any(problem.message == NO_FORMAT for problem in parsed[1]):
             raise Refused(
                 f"{playbook_file.file} is not a playbook",
                 hint=f"a playbook starts with playbook: {VERSION}",
                 reason=Reason.WRONG_TYPE,
             )
-        return read
+        return parsed
 
 
 def _key(path: Path | None) -> str:
@@ -82,26 +82,26 @@ def _key(path: Path | None) -> str:
 
 
 def _parameters(problems: Problems, step: Step, included: Playbook) -> None:
-    given: Any = step.arguments.get("parameters", {})
-    if not isinstance(given, dict):
+    arguments: Any = step.arguments.get("parameters", {})
+    if not isinstance(arguments, dict):
         return  # already reported, or an expression
-    for name in given:
+    for name in arguments:
         if problems.full:
             return
         parameter = included.parameter(str(name))
         if parameter is None:
             names = [each.name for each in included.parameters]
             hint = did_you_mean(str(name), names) or (f"valid parameters: {', '.join(names)}" if names else None)
-            problems.key(given, name, f"{included.name} has no parameter {name}", hint)
-        elif not _has_expressions(given[name]):
+            problems.key(arguments, name, f"{included.name} has no parameter {name}", hint)
+        elif not _has_expressions(arguments[name]):
             try:
-                as_typed(parameter, plain(given[name]))
+                as_typed(parameter, plain(arguments[name]))
             except InvalidFile as exc:
-                problems.value(given, name, exc.message, exc.hint)
+                problems.value(arguments, name, exc.message, exc.hint)
     for parameter in included.parameters:
-        if parameter.required and parameter.name not in given:
-            said = f"{included.name} requires the parameter {parameter.name}"
-            problems.key(step.body, step.kind, said, parameter.description or None)
+        if parameter.required and parameter.name not in arguments:
+            message = f"{included.name} requires the parameter {parameter.name}"
+            problems.key(step.body, step.kind, message, parameter.description or None)
 
 
 def _has_expressions(value: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Lint a playbook that could be read: invalid arguments, undefined names, and steps without the intended effect."""
+"""Lint a readable playbook: invalid arguments, undefined names, and steps without the intended effect."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kctl.playbook.model import Playbook, Problem, Step
 from kctl.playbook.operations import Operations, operations
 from kctl.playbook.run.wait_reads import reads_before_wait
 
-# Keys that apply only to some steps, and to which ones.
+# Keys that apply only to some steps → these steps.
 _ONLY = {
     "until": "operations and run",
     "retries": "operations and run",
@@ -36,21 +36,21 @@ def lint(
     *,
     definitions: Operations | None = None,
     trail: tuple[str, ...] = (),
-    met: Included | None = None,
+    cache: Included | None = None,
 ) -> list[Problem]:
-    """Return all problems by position. trail: including playbooks, outermost first. met: playbooks linted so far."""
+    """Return all problems by position. trail: including playbooks, outermost first. cache: playbooks linted so far."""
     definitions = definitions or operations()
-    linter = _Linter(playbook, definitions, trail, met or Included(definitions, lint))
+    linter = _Linter(playbook, definitions, trail, cache or Included(definitions, lint))
     linter.all()
     return in_order([*linter.problems.rows, *linter.included])
 
 
 class _Linter:
-    def __init__(self, playbook: Playbook, definitions: Operations, trail: tuple[str, ...], met: Included) -> None:
+    def __init__(self, playbook: Playbook, definitions: Operations, trail: tuple[str, ...], cache: Included) -> None:
         self._playbook = playbook
         self._definitions = definitions
         self._trail = trail
-        self._met = met
+        self._cache = cache
         self.problems = Problems(playbook.file)
         self.included: list[Problem] = []
         self._scope = Scope(playbook, self.problems)
@@ -76,7 +76,7 @@ class _Linter:
         if step.kind == "wait":
             self._waits(step)
         if step.kind == "include":
-            self.included += self._met.check(self.problems, self._playbook, step, self._trail)
+            self.included += self._cache.check(self.problems, self._playbook, step, self._trail)
         for site in sites_of(step):
             self._scope.site(step, site)
         check_types(self.problems, step, self._playbook, self._scope.registers(step))

@@ -1,4 +1,4 @@
-"""Check the names in a playbook's expressions: undefined and unused ones."""
+"""Check the names in a playbook's expressions: undefined and unused names."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def sites_of(step: Step) -> Iterator[Site]:
     for key in _TEXTS:
         if key in body:
             yield from sites_within(body, key, body[key])
-    own = BUILTIN_STEPS.get(step.kind)
+    builtin = BUILTIN_STEPS.get(step.kind)
     for key, value in step.arguments.items():
-        argument = own.argument(key) if own else None
+        argument = builtin.argument(key) if builtin else None
         if argument is not None and argument.kind == "condition":
             yield from (site._replace(alone=True) for site in sites_within(step.arguments, key, value))
         else:
@@ -83,8 +83,8 @@ class Scope:
 
     def _add(self, name: str, step: Step, holder: Any, key: Any) -> None:
         if self._playbook.parameter(name) is not None:
-            tell = self._problems.value if key == "register" else self._problems.key
-            tell(holder, key, f"{name} is already a parameter", "choose another name")
+            report = self._problems.value if key == "register" else self._problems.key
+            report(holder, key, f"{name} is already a parameter", "choose another name")
         self._variables[name] = (step, holder, key)
 
     def _names(self, holder: Any, key: Any, value: Any) -> set[str]:
@@ -110,22 +110,22 @@ class Scope:
                 self._member(step, site, member.name, member.member, offset + member.offset)
 
     def registers(self, step: Step) -> frozenset[str]:
-        """Return registers that hold one result, not the list of a loop; including the step's own, for `until`."""
-        own = {step.register} if step.register is not None and step.loop is None else set()
-        return frozenset((self._registers - self._looped) | own)
+        """Return registers with one result, not the list of a loop; including the step's register, for `until`."""
+        of_step = {step.register} if step.register is not None and step.loop is None else set()
+        return frozenset((self._registers - self._looped) | of_step)
 
-    def _known(self, step: Step) -> set[str]:
-        known = {each.name for each in self._playbook.parameters} | set(self._variables) | {"run_id"}
+    def _defined(self, step: Step) -> set[str]:
+        names = {each.name for each in self._playbook.parameters} | set(self._variables) | {"run_id"}
         if step.loop is not None:
-            known |= {"item", "index"}
+            names |= {"item", "index"}
         if self.in_handlers:
-            known.add("failure")
-        return known
+            names.add("failure")
+        return names
 
     def _name(self, step: Step, site: Site, name: str, offset: int) -> None:
         self._used.add(name)
-        known = self._known(step)
-        if name in known or name in (self._playbook.unread or ()) or (name == step.register and site.key == "until"):
+        defined = self._defined(step)
+        if name in defined or name in (self._playbook.unread or ()) or (name == step.register and site.key == "until"):
             return
         if name in {"item", "index"}:
             hint = "it exists only in a step with `loop`"
@@ -134,24 +134,24 @@ class Scope:
         elif any(each.register == name or (each.kind == "set" and name in each.arguments) for each in self._all()):
             hint = "a later step defines it"
         else:
-            hint = did_you_mean(name, known) or "no parameter or earlier step defines it"
+            hint = did_you_mean(name, defined) or "no parameter or earlier step defines it"
         self._problems.value(site.holder, site.key, f"{name} is not defined", hint, offset)
 
     def _all(self) -> tuple[Step, ...]:
         return self._playbook.all_steps()
 
     def _member(self, step: Step, site: Site, name: str, member: str, offset: int) -> None:
-        own = name == step.register and site.key == "until"
+        is_own_until = name == step.register and site.key == "until"
         if name == "failure" and self.in_handlers:
-            known: tuple[str, ...] = FAILURE_FIELDS
-        elif own or (name in self._registers and name not in self._looped):
-            known = REGISTER_FIELDS
+            fields: tuple[str, ...] = FAILURE_FIELDS
+        elif is_own_until or (name in self._registers and name not in self._looped):
+            fields = REGISTER_FIELDS
         else:
             return
-        if member not in known:
-            near = did_you_mean(member, known)
-            inside = f"the output of the operation is in {name}.value" if known is REGISTER_FIELDS else None
-            hint = near or inside or f"valid fields: {', '.join(known)}"
+        if member not in fields:
+            near = did_you_mean(member, fields)
+            inside = f"the output of the operation is in {name}.value" if fields is REGISTER_FIELDS else None
+            hint = near or inside or f"valid fields: {', '.join(fields)}"
             self._problems.value(site.holder, site.key, f"{name} has no {member}", hint, offset)
 
     def secrets(self, step: Step) -> None:
@@ -160,11 +160,11 @@ class Scope:
             return
         argv = step.arguments.get("argv")
         for site in sites_within(step.arguments, "argv", argv):
-            shown = self._names(site.holder, site.key, site.text) & self._secret
-            if shown:
+            exposed = self._names(site.holder, site.key, site.text) & self._secret
+            if exposed:
                 self._problems.value(
-                    site.holder, site.key, f"the secret {min(shown)} on a command line is visible to other users",
-                    f"pass it with env: {{{min(shown).upper()}: …}} or stdin",
+                    site.holder, site.key, f"the secret {min(exposed)} on a command line is visible to other users",
+                    f"pass it with env: {{{min(exposed).upper()}: …}} or stdin",
                 )  # fmt: skip
 
     def unused(self) -> None:
@@ -179,8 +179,8 @@ class Scope:
                 )  # fmt: skip
         for name, (_, holder, key) in self._variables.items():
             if name not in self._used:
-                tell = self._problems.value if key == "register" else self._problems.key
-                tell(holder, key, f"{name} is not used", "remove it, or use it in a later step", warning=True)
+                report = self._problems.value if key == "register" else self._problems.key
+                report(holder, key, f"{name} is not used", "remove it, or use it in a later step", warning=True)
 
 
 def expressions_of(site: Site) -> list[tuple[Expression, int]]:

@@ -92,12 +92,12 @@ def _scalar(problems: Problems, holder: Any, key: Any, argument: Argument) -> bo
         fits = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not fits:
         problems.value(
-            holder, key, f"{argument.name} must be {_MUST[argument.kind]}, not {_shown(value)}", _example(argument)
+            holder, key, f"{argument.name} must be {_MUST[argument.kind]}, not {_text_of(value)}", _example(argument)
         )
     return fits
 
 
-def _shown(value: Any) -> str:
+def _text_of(value: Any) -> str:
     if isinstance(value, Mapping):
         return "a mapping"
     return "a list" if isinstance(value, list) else repr(value)
@@ -115,9 +115,9 @@ def _value(problems: Problems, step: Step, operation: Operation, argument: Argum
     try:
         definitions.check(operation, {**others, argument.name: step.arguments[argument.name]})
     except UsageError as exc:
-        said = exc.message.removeprefix(f"{operation.name}: ")
-        _, found, what = said.partition(f"Invalid value for '--{argument.name.replace('_', '-')}': ")
-        message = f"{argument.name}: {what}" if found else said
+        text = exc.message.removeprefix(f"{operation.name}: ")
+        _, separator, what = text.partition(f"Invalid value for '--{argument.name.replace('_', '-')}': ")
+        message = f"{argument.name}: {what}" if separator else text
         hint = did_you_mean(str(step.arguments[argument.name]), argument.choices)
         problems.value(step.arguments, argument.name, message.rstrip("."), hint or exc.hint)
 

@@ -56,9 +56,9 @@ class Problems:
             line, column = place.at(text, offset)
         self.at(line, column, message, hint, warning=warning)
 
-    def unknown_keys(self, mapping: YamlMap, known: Iterable[str], what: str) -> None:
+    def unknown_keys(self, mapping: YamlMap, valid_keys: Iterable[str], what: str) -> None:
         """Add a problem for each unknown key."""
-        names = list(known)
+        names = list(valid_keys)
         for key in mapping:
             if self.full:
                 return

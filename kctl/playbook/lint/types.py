@@ -64,8 +64,8 @@ def type_of(tree: nodes.Expr, playbook: Playbook, registers: frozenset[str]) -> 
     if kind == "Filter":
         return _OF_FILTERS.get(tree.name)  # type: ignore[attr-defined]
     if kind == "Getattr":
-        known = getattr(tree.node, "name", "") in registers  # type: ignore[attr-defined]
-        return _OF_MEMBERS.get(tree.attr) if known else None  # type: ignore[attr-defined]
+        is_register = getattr(tree.node, "name", "") in registers  # type: ignore[attr-defined]
+        return _OF_MEMBERS.get(tree.attr) if is_register else None  # type: ignore[attr-defined]
     return _OF_NODES.get(kind)
 
 
@@ -106,12 +106,12 @@ def _arguments(check: _Check, step: Step) -> None:
         argument = operation.argument(str(name))
         if argument is None:
             continue
-        said = f"{argument.name} must be {_MUST[argument.kind]}"
+        rule = f"{argument.name} must be {_MUST[argument.kind]}"
         if isinstance(value, str):
-            check.argument(step.arguments, name, argument, said, item=False)
+            check.argument(step.arguments, name, argument, rule, item=False)
         elif argument.many and isinstance(value, (YamlMap, YamlList)):
             for key in value if isinstance(value, YamlMap) else range(len(value)):
-                check.argument(value, key, argument, said, item=True)
+                check.argument(value, key, argument, rule, item=True)
 
 
 class _Check:
@@ -120,20 +120,20 @@ class _Check:
         self._playbook = playbook
         self._registers = registers
 
-    def site(self, site: Site, said: str, wanted: frozenset[str], hint: str | None) -> None:
+    def site(self, site: Site, rule: str, expected: frozenset[str], hint: str | None) -> None:
         """Check the type of an expression."""
         kind = self._kind(site)
-        if kind is not None and kind not in wanted:
-            self._problems.value(site.holder, site.key, f"{said}, not {_TYPE_NAMES[kind]}", hint)
+        if kind is not None and kind not in expected:
+            self._problems.value(site.holder, site.key, f"{rule}, not {_TYPE_NAMES[kind]}", hint)
 
-    def argument(self, holder: Any, key: Any, argument: Argument, said: str, *, item: bool) -> None:
+    def argument(self, holder: Any, key: Any, argument: Argument, rule: str, *, item: bool) -> None:
         """Check the type of an argument with expressions. Other arguments were already checked."""
         text = holder[key]
         if not is_expression(text):
             return
         kind = self._kind(Site(holder, key, text, alone=False))
         if kind is not None and not fits(argument, kind, item=item):
-            self._problems.value(holder, key, f"{said}, not {_TYPE_NAMES[kind]}")
+            self._problems.value(holder, key, f"{rule}, not {_TYPE_NAMES[kind]}")
 
     def _kind(self, site: Site) -> str | None:
         try:

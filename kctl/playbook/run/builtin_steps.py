@@ -47,12 +47,12 @@ def check_argv(step: Step, arguments: Mapping[str, Any], redactor: Redactor) -> 
     """Raise UsageError if an expression puts a secret on a command line, where other users can see it."""
     if step.kind != "run":
         return
-    body, given = step.arguments.get("argv"), arguments.get("argv")
-    if not isinstance(given, list):
+    body, argv = step.arguments.get("argv"), arguments.get("argv")
+    if not isinstance(argv, list):
         return
-    for index, word in enumerate(given):
-        made = is_expression(body[index] if isinstance(body, list) else body)
-        if made and redactor.value(word) != word:
+    for index, word in enumerate(argv):
+        is_computed = is_expression(body[index] if isinstance(body, list) else body)
+        if is_computed and redactor.value(word) != word:
             raise UsageError(
                 f"argv[{index}] contains a secret; other users can see command lines", hint="pass it with env or stdin"
             )
@@ -94,8 +94,8 @@ def _assert(arguments: Mapping[str, Any], variables: Mapping[str, Any]) -> StepR
     if not wrong:
         return StepResult(StepState.OK, None, 0)
     message = render(arguments.get("message"), variables)
-    said = str(message) if message is not None else f"not true: {'; '.join(' '.join(str(e).split()) for e in wrong)}"
-    return StepResult(StepState.FAILED, None, int(ExitCode.UNHEALTHY), said)
+    text = str(message) if message is not None else f"not true: {'; '.join(' '.join(str(e).split()) for e in wrong)}"
+    return StepResult(StepState.FAILED, None, int(ExitCode.UNHEALTHY), text)
 
 
 def _wait(
@@ -112,18 +112,18 @@ def _wait(
         if not check:
             environment.clock.sleep(seconds)
         return StepResult(StepState.OK, None, 0)
-    said = " ".join(str(until).split())
+    text = " ".join(str(until).split())
     limit, every = _seconds(arguments.get("timeout", WAIT_TIMEOUT)), _seconds(arguments.get("every", WAIT_EVERY))
     end = environment.clock.now_s() + limit
     refreshed: Mapping[str, Any] = {}
     while not _holds(until, variables, refreshed):
         if check:
-            return StepResult(StepState.UNKNOWN, message=f"{said} is not true yet; a run would wait")
+            return StepResult(StepState.UNKNOWN, message=f"{text} is not true yet; a run would wait")
         remaining_s = end - environment.clock.now_s()
         if remaining_s <= 0:
             wrong = [str(each["error"]) for each in refreshed.values() if each["error"]]
             raise TimedOut(
-                f"{said} is not true after {format_duration(int(limit * 1000))}", hint="; ".join(wrong) or None
+                f"{text} is not true after {format_duration(int(limit * 1000))}", hint="; ".join(wrong) or None
             )
         environment.clock.sleep(min(max(every, _MIN_INTERVAL_S), remaining_s))
         refreshed = {**refreshed, **refresh()}
@@ -160,7 +160,7 @@ def _run(
     """Run the program in its own process group, which is killed at the timeout."""
     argv = _argv(arguments["argv"])
     try:
-        done = environment.programs(
+        completed = environment.programs(
             argv,
             timeout_s=settings.timeout_s or RUN_TIMEOUT_S,
             env={**environment.program_variables, **_program_variables(arguments.get("env"))},
@@ -171,27 +171,27 @@ def _run(
         return StepResult(
             StepState.FAILED, None, int(exc.exit_code), exc.message, "raise `timeout` of the step", changed=True
         )
-    stdout, cut = _decode_output(done.stdout)
-    stderr, _ = _decode_output(done.stderr)
+    stdout, cut = _decode_output(completed.stdout)
+    stderr, _ = _decode_output(completed.stderr)
     lines = [line for line in stderr.splitlines() if line.strip()]
     if len(lines) > MAX_LINES:
         note(f"… {len(lines) - MAX_LINES:,} earlier lines")
     if lines:
         note("\n".join(lines[-MAX_LINES:]))
-    value: dict[str, Any] = {"stdout": stdout, "stderr": stderr, "truncated": cut or done.truncated}
+    value: dict[str, Any] = {"stdout": stdout, "stderr": stderr, "truncated": cut or completed.truncated}
     wrong = None
     if arguments.get("parse") == "json":
         try:
             value["json"] = value_of_json(stdout)
         except ValueError:
             value["json"], wrong = None, "the output is not valid JSON"
-    if done.returncode not in step.accept:
+    if completed.returncode not in step.accept:
         last = next((line.strip() for line in reversed((stderr or stdout).splitlines()) if line.strip()), "")
-        ended = f"signal {-done.returncode}" if done.returncode < 0 else f"exit code {done.returncode}"
-        wrong = f"{argv[0]}: {ended}{f': {last[:_MAX_LINE]}' if last else ''}"
+        status = f"signal {-completed.returncode}" if completed.returncode < 0 else f"exit code {completed.returncode}"
+        wrong = f"{argv[0]}: {status}{f': {last[:_MAX_LINE]}' if last else ''}"
     if wrong is not None:
         return StepResult(StepState.FAILED, value, int(ExitCode.FAILED), wrong, changed=True)
-    return StepResult(StepState.CHANGED, value, done.returncode, changed=True)
+    return StepResult(StepState.CHANGED, value, completed.returncode, changed=True)
 
 
 def _argv(value: Any) -> list[str]:
@@ -217,11 +217,11 @@ def _program_variables(value: Any) -> dict[str, str]:
     return {_word(name): _word(each) for name, each in value.items()}
 
 
-def _folder(playbook: Playbook, given: Any) -> Path | None:
+def _folder(playbook: Playbook, folder: Any) -> Path | None:
     base = playbook.source.resolve().parent if playbook.source is not None else Path.cwd()
-    if given is None:
+    if folder is None:
         return base
-    path = base / Path(_word(given)).expanduser()
+    path = base / Path(_word(folder)).expanduser()
     if not path.is_dir():
         raise InvalidFile(f"folder {path} does not exist")
     return path

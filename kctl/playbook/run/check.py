@@ -30,8 +30,8 @@ def as_check_result(result: StepResult, *, uncertain: bool) -> StepResult:
     """
     if not result.failed or not uncertain or result.exit_code == ExitCode.UNREACHABLE:
         return result
-    said = f"in the current state: {result.message}" if result.message else "fails in the current state"
-    return replace(result, state=StepState.UNKNOWN, message=said, hint=None)
+    message = f"in the current state: {result.message}" if result.message else "fails in the current state"
+    return replace(result, state=StepState.UNKNOWN, message=message, hint=None)
 
 
 def is_uncertain(result: StepResult) -> bool:

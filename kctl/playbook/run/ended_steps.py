@@ -1,4 +1,4 @@
-"""Steps that the journal has as ended: whether their values are complete, and the items of their loops."""
+"""Steps that have ended according to the journal: completeness of their values, and the items of their loops."""
 
 from __future__ import annotations
 

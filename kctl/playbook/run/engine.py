@@ -44,18 +44,18 @@ _HARMLESS = StepResult(StepState.UNKNOWN, message="interrupted; the step changes
 
 
 class Engine:
-    """Runs one playbook."""
+    """The engine that runs one playbook."""
 
     def __init__(
         self, environment: RunEnvironment, journal: RunJournal, settings: RunSettings, *, secrets: Sequence[object] = ()
     ) -> None:
-        """secrets: values to hide in addition to the secret parameters."""
+        """Prepare a run. secrets: values to hide in addition to the secret parameters."""
         self._environment = environment
         self._journal = journal
         self._settings = settings
         self._secrets: list[object] = []
         self._uncertain = False  # dry run: an earlier step would have changed something
-        # A step without an end may have changed something, whatever its repetition reports.
+        # A step without an end may have changed something, even if its repetition reports no change.
         self._changed = any(each.may_have_changed for each in journal.state.open.values())
         self._inner: dict[str, Failure] = {}  # of includes, by key
         self._interrupts: list[KeyboardInterrupt] = []
@@ -86,7 +86,7 @@ class Engine:
 
     @property
     def redactor(self) -> Redactor:
-        """Return a redactor for all secrets seen so far."""
+        """Return a redactor for all secrets so far."""
         return self._journal.redactor
 
     def _hide(self, secrets: Sequence[object]) -> None:
@@ -163,7 +163,7 @@ class Engine:
         """Run the step, or restore its result from the journal."""
         key, handler = report.step, part != "steps" or frame.in_handler
         done = self._journal.done(key)
-        if done is not None and not self._again(step, key, done):
+        if done is not None and not self._must_repeat(step, key, done):
             return self._restore(frame, step, report, done)
         clock = self._environment.clock
         started = clock.now_s()
@@ -181,7 +181,7 @@ class Engine:
         report.duration_ms = round((clock.now_s() - started) * 1000)
         return self._leave(frame, step, report, result)
 
-    def _again(self, step: Step, key: str, done: EndedStep) -> bool:
+    def _must_repeat(self, step: Step, key: str, done: EndedStep) -> bool:
         """Return True if an ended step must run again for its value, which the journal lacks, and changes nothing."""
         if (
             is_whole(self._journal, step, done, key)
@@ -195,7 +195,7 @@ class Engine:
         report.before = True
         result = done.result
         if not is_whole(self._journal, step, done, report.step) and step.register is not None:
-            frame.lost[step.register] = report.step
+            frame.missing[step.register] = report.step
         items = ended_items(self._journal, report.step) if step.loop is not None else []
         if items:
             result = of_items([each.result for each in items])
@@ -206,7 +206,7 @@ class Engine:
         self._changed |= result.changed and not self._settings.check
         self._uncertain |= self._settings.check and dry.is_uncertain(result)
         if result.state is StepState.SKIPPED:
-            frame.leave_out(step, result)
+            frame.define_skipped(step, result)
         elif step.register is not None:
             frame.variables[step.register] = result.registered()
         if step.kind in NAMING and isinstance(result.value, Mapping):
@@ -234,7 +234,7 @@ class Engine:
             reason = self._reason_against(frame, part, step)
             if reason is not None:
                 return skipped_result(reason)
-            frame.check_lost(step)
+            frame.check_missing(step)
             self._environment.observer.began(report)
             items = items_of(step, frame.variables)
             needs_choice = self._settings.ask and frame.depth == 1 and part == "steps"
@@ -323,7 +323,7 @@ class Engine:
             inner = inner_frame(frame, key, task.arguments, task.settings, self._journal, self._environment, named)
             self._hide(inner.secrets)
         if step.kind not in PURE:
-            self._journal.began(
+            self._journal.step_started(
                 key, name=step.name, kind=step.kind, repeatable=repeatable(step, task.arguments),
                 looks=step.is_operation and not self._can_change(step), handler=handler, arguments=task.arguments,
                 item_digest=self._journal.digest_of(variables["item"]) if looped else None,

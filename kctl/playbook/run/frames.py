@@ -18,8 +18,8 @@ class Frame:
     """A running playbook.
 
     variables: parameters, registers, and variables of `set`. confirmed: context → the name that confirms changes of its
-    cluster. prefix: of the step keys. trail: paths of the including playbooks and this one. lost: register whose value
-    the journal lacks → its step. in_handler: runs within on_failure or finally. secret: names of secret variables.
+    cluster. prefix: of the step keys. trail: paths of the including playbooks and this one. missing: register whose
+    value the journal lacks → its step. in_handler: runs within on_failure or finally. secret: secret variables.
     """
 
     playbook: Playbook
@@ -28,7 +28,7 @@ class Frame:
     confirmed: Mapping[str, str] = field(default_factory=dict)
     prefix: str = ""
     trail: tuple[str, ...] = ()
-    lost: dict[str, str] = field(default_factory=dict)
+    missing: dict[str, str] = field(default_factory=dict)
     in_handler: bool = False
     secret: frozenset[str] = frozenset()
 
@@ -37,7 +37,7 @@ class Frame:
         return len(self.trail)
 
     def where_of(self, context: str | None) -> Where:
-        """Return the target of a step: the run's, or that of the step's context."""
+        """Return the target of a step: the cluster of the run, or of the step's context."""
         if context is None:
             return self.where
         return Where(context=context, confirm_cluster=self.confirmed.get(context), timeout=self.where.timeout)
@@ -46,23 +46,23 @@ class Frame:
         """Define `failure`, and the variables of all steps that did not run."""
         self.variables["failure"] = None if failure is None else failure.registered()
         for step in (*self.playbook.steps, *self.playbook.on_failure):
-            self.leave_out(step)
+            self.define_skipped(step)
 
-    def leave_out(self, step: Step, result: StepResult | None = None) -> None:
-        """Define the variables of a step that did not run; existing values are kept."""
+    def define_skipped(self, step: Step, result: StepResult | None = None) -> None:
+        """Define the variables of a step that did not run; existing values stay."""
         if step.register is not None:
             self.variables.setdefault(step.register, (result or skipped_result("")).registered())
         if step.kind == "set":
             for name in step.arguments:
                 self.variables.setdefault(str(name), None)
 
-    def check_lost(self, step: Step) -> None:
+    def check_missing(self, step: Step) -> None:
         """Raise Refused if the step uses a value that the journal lacks."""
         for name in names_in(step):
-            if name in self.lost:
+            if name in self.missing:
                 raise Refused(
                     f"the journal lacks the full value of {name}: it was too large or contained a secret",
-                    hint=f"run its step again: kctl playbook resume --redo {self.lost[name]}",
+                    hint=f"run its step again: kctl playbook resume --redo {self.missing[name]}",
                     reason=Reason.UNSAFE,
                 )
 

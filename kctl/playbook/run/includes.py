@@ -1,4 +1,4 @@
-"""Included playbooks. They are read when their step starts; a resumed run takes them from the journal."""
+"""Included playbooks: read when their step starts, or from the journal when a run is resumed."""
 
 from __future__ import annotations
 
@@ -50,17 +50,17 @@ def inner_frame(
         raise Refused(f"includes are nested deeper than {MAX_INCLUDE_DEPTH} levels", reason=Reason.LIMIT_EXCEEDED)
     file, problems = examine_text(entry["text"], source=source, file=entry["file"], definitions=environment.definitions)
     playbook = without_errors(file, problems, entry["file"])
-    given = arguments.get("parameters") or {}
-    if not isinstance(given, Mapping):
+    inputs = arguments.get("parameters") or {}
+    if not isinstance(inputs, Mapping):
         raise UsageError("the parameters of an include must be a mapping", hint="e.g. parameters: {name: value}")
     redactor = journal.redactor
-    hidden = frozenset(name for name, value in given.items() if redactor.value(value) != value)
-    values = included(playbook, given, hidden | secret)
-    inside = Frame(
+    hidden = frozenset(name for name, value in inputs.items() if redactor.value(value) != value)
+    values = included(playbook, inputs, hidden | secret)
+    inner = Frame(
         playbook, {**values.values, "run_id": journal.run_id}, frame.where_of(settings.context), frame.confirmed,
         prefix=f"{key}/", trail=(*frame.trail, here), secret=values.secrets,
     )  # fmt: skip
-    return IncludedRun(inside, entry, [values.values[name] for name in values.secrets])
+    return IncludedRun(inner, entry, [values.values[name] for name in values.secrets])
 
 
 def _entry(frame: Frame, name: str) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Steps that must not be repeated silently if it is unknown whether they ran.
 
-Most operations describe a target state or resume from their own journals, so repeating them is safe. These are not.
+Most operations describe a target state or resume from their own journals, so repeating them is safe. The operations in
+this module are exceptions.
 """
 
 from __future__ import annotations
@@ -17,15 +18,15 @@ def _always(_arguments: Arguments) -> bool:
     return True
 
 
-def _given(name: str) -> Callable[[Arguments], bool]:
+def _has(name: str) -> Callable[[Arguments], bool]:
     return lambda arguments: arguments.get(name) is not None
 
 
-# Operation → returns True if repeating it with these arguments has a different effect.
-NOT_TWICE: dict[str, Callable[[Arguments], bool]] = {
+# Operation → function that returns True if a repetition with these arguments has another effect.
+UNSAFE_REPEATS: dict[str, Callable[[Arguments], bool]] = {
     "produce": _always,  # produces duplicates
-    "consume": _given("group"),  # continues at the committed offsets
-    "group.reset_offsets": _given("shift_by"),  # shifts again
+    "consume": _has("group"),  # continues at the committed offsets
+    "group.reset_offsets": _has("shift_by"),  # shifts again
     "cluster.kill": _always,  # the leader or controller may have changed
     "cluster.pause": _always,
 }
@@ -37,5 +38,5 @@ def repeatable(step: Step, arguments: Arguments) -> bool:
         return True
     if step.kind == "run":
         return arguments.get("repeatable") is True
-    rule = NOT_TWICE.get(step.kind.replace("-", "_"))
+    rule = UNSAFE_REPEATS.get(step.kind.replace("-", "_"))
     return rule is None or not rule(arguments)

@@ -1,4 +1,4 @@
-"""The report of a run, from which text, JSON and JUnit XML are made."""
+"""The report of a run, the source of text, JSON and JUnit XML."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """JUnit XML of a run, for CI systems: one testcase per step.
 
-The format is the one that Jenkins, GitLab and GitHub reporters read (https://github.com/testmoapp/junitxml). A failed
+Jenkins, GitLab and GitHub reporters read this format (https://github.com/testmoapp/junitxml). A failed
 check is a failure, any other failure or an interrupt is an error, and a step that did not run is skipped.
 """
 
@@ -25,7 +25,7 @@ _NOT_IN_XML = re.compile(
 
 def junit(report: RunReport) -> str:
     """Return the XML document."""
-    steps = [each for each in report.steps if not _shown_by_steps(each, report.steps)]
+    steps = [each for each in report.steps if not _is_covered_by_steps(each, report.steps)]
     outcomes = [_outcome(each, check=report.check) for each in steps]
     suite = {
         "name": _text(report.playbook),
@@ -48,7 +48,7 @@ def junit(report: RunReport) -> str:
     return f'<?xml version="1.0" encoding="utf-8"?>\n{ET.tostring(root, encoding="unicode")}'
 
 
-def _shown_by_steps(step: StepReport, steps: list[StepReport]) -> bool:
+def _is_covered_by_steps(step: StepReport, steps: list[StepReport]) -> bool:
     """Return True for an include with the same state as one of its steps, which would be counted twice."""
     within = (f"{step.step}/", f"{step.step}[")
     return step.operation.startswith("include ") and any(
@@ -88,7 +88,7 @@ def _case(suite: ET.Element, report: RunReport, step: StepReport, outcome: CaseO
 
 def _text(text: str) -> str:
     """Escape characters that XML does not allow or a terminal cannot display."""
-    return _NOT_IN_XML.sub(lambda found: f"\\u{ord(found.group()):04x}", printable(text))
+    return _NOT_IN_XML.sub(lambda match: f"\\u{ord(match.group()):04x}", printable(text))
 
 
 def _lines(texts: Iterable[str]) -> str:

@@ -24,8 +24,8 @@ class RunOverview:
     """The status of a run.
 
     state: running, complete, failed, interrupted; stopped if its process ended without a final entry. steps_done: of
-    `steps`, the steps of part "steps" without those of includes. at: steps that started without end or failed; else the
-    next step. unsure: steps among them that are repeated only on request.
+    `steps`, which counts part "steps" without included steps. at: steps that failed or have no end; else the next step.
+    unsure: steps of these that are repeated only on request.
     """
 
     run: str
@@ -53,7 +53,7 @@ def overview(path: Path, state: RunState) -> RunOverview:
     failed = [key for key, done in state.done.items() if done.fatal and "/" not in key and "[" not in key]
     remaining = [] if state.complete else [each for each in ids if each not in state.done]
     again = run_journal.state_of(path)
-    again.take_up()
+    again.prepare_resume()
     return RunOverview(
         run=path.stem,
         playbook=str(state.header["name"]),
@@ -98,7 +98,7 @@ def to_resume(run: str | None) -> Path:
     for number, (path, state) in enumerate(runs):
         if state.complete:
             continue
-        later = next((each for each in runs[:number] if _takes_its_place(each[1], state)), None)
+        later = next((each for each in runs[:number] if _replaces(each[1], state)), None)
         if later is not None:
             raise _complete(*later, older=path)
         return path
@@ -107,7 +107,7 @@ def to_resume(run: str | None) -> Path:
     raise _complete(*runs[0])
 
 
-def _takes_its_place(later: RunState, run: RunState) -> bool:
+def _replaces(later: RunState, run: RunState) -> bool:
     """Return True if a later run of the same playbook completed. A killed run is never replaced."""
     same = all(later.header[key] == run.header[key] for key in ("name", "cluster_id", "target"))
     return run.ended is not None and later.complete and same
@@ -132,12 +132,12 @@ def playbook_of(state: RunState, definitions: Operations | None = None) -> Playb
 
 def check_names(state: RunState, playbook: Playbook, names: Sequence[str]) -> None:
     """Raise UsageError for steps of --redo and --skip that the run does not have."""
-    known = {each.id for each in playbook.all_steps()} | {without_items(key) for key in (*state.done, *state.begun)}
+    valid = {each.id for each in playbook.all_steps()} | {without_items(key) for key in (*state.done, *state.started)}
     for name in names:
-        if name not in known:
+        if name not in valid:
             raise UsageError(
                 f"the run has no step {name}",
-                hint=did_you_mean(name, known) or f"see `kctl playbook status {state.header['run']}`",
+                hint=did_you_mean(name, valid) or f"see `kctl playbook status {state.header['run']}`",
             )
 
 

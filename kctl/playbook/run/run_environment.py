@@ -1,4 +1,4 @@
-"""The environment of a run: clock, programs, prompts, output. Set by the command, and by tests."""
+"""The environment of a run: clock, programs, prompts, output. Commands and tests provide it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class StepChoice(str, Enum):
 
 
 class Clock(Protocol):
-    """now_s is monotonic; wall is the time of day in UTC."""
+    """A clock. now_s is monotonic; wall is the time of day in UTC."""
 
     def now_s(self) -> float: ...
 
@@ -37,7 +37,7 @@ class Clock(Protocol):
 
 
 class Programs(Protocol):
-    """Runs a program: kctl.deploy.process.run."""
+    """A function that runs a program: kctl.deploy.process.run."""
 
     def __call__(
         self,
@@ -51,7 +51,7 @@ class Programs(Protocol):
 
 
 class Person(Protocol):
-    """Asks the user."""
+    """The user at the prompt."""
 
     def confirm(self, question: str) -> None:
         """Ask for confirmation. Raises NotConfirmed."""
@@ -61,7 +61,7 @@ class Person(Protocol):
 
 
 class Observer(Protocol):
-    """Called as the run proceeds. Secrets are already hidden."""
+    """An observer of a run. Secrets are already hidden."""
 
     def began(self, report: StepReport) -> None: ...
 

@@ -1,4 +1,4 @@
-"""The journal of a run: what is needed to resume and display it.
+"""The journal of a run, for resuming and displaying it.
 
 File: `playbooks/<UTC yyyymmddThhmmss.mmmZ>-<pid>.jsonl` in kctl's state folder. The key of a step is its id, after the
 ids of the includes around it, with the index of a loop item: "prepare/topics[2]". It contains no secrets.
@@ -78,7 +78,7 @@ class RunState:
 
     header: dict[str, Any]
     done: dict[str, EndedStep] = field(default_factory=dict)
-    begun: dict[str, StartedStep] = field(default_factory=dict)  # including ended steps
+    started: dict[str, StartedStep] = field(default_factory=dict)  # including ended steps
     open: dict[str, StartedStep] = field(default_factory=dict)  # without end, or failed and partly done
     ended: dict[str, Any] | None = None
     last_at: str = ""
@@ -88,9 +88,9 @@ class RunState:
         """Return True if nothing remains to be done."""
         return self.ended is not None and self.ended.get("exit_code") == 0
 
-    def take_up(self, redo: Iterable[str] = (), skip: Iterable[str] = ()) -> None:
+    def prepare_resume(self, redo: Iterable[str] = (), skip: Iterable[str] = ()) -> None:
         """Prepare the state for resuming. After a regular end, these run again: failed steps, on_failure and final
-        steps, and steps that only read since the last change."""
+        steps, and read-only steps since the last change."""
         if self.ended is not None:
             self._retry()
         self.ended = None
@@ -111,20 +111,20 @@ class RunState:
             del self.done[key]
         for key, done in again.items():
             within_done = any(outer in self.done for outer in _includes_of(key))
-            if not done.handler and not within_done and key in self.begun and _may_have_acted(done.result):
-                self.open[key] = self.begun[key]
-        self.open = {key: begun for key, begun in self.open.items() if not begun.handler}
-        self._look_again()
+            if not done.handler and not within_done and key in self.started and _may_have_acted(done.result):
+                self.open[key] = self.started[key]
+        self.open = {key: step for key, step in self.open.items() if not step.handler}
+        self._forget_reads()
 
-    def _look_again(self) -> None:
+    def _forget_reads(self) -> None:
         """Forget read-only steps before the failed one: the cause of a failed check may have been fixed since."""
         for key in reversed(list(self.done)):
-            begun = self.begun.get(key) or self.begun.get(f"{key}[0]")
+            step = self.started.get(key) or self.started.get(f"{key}[0]")
             if self.done[key].result.message in _BY_HAND:
                 continue
-            if begun is None or begun.looks:  # no start entry: assert, set, or skipped
+            if step is None or step.looks:  # no start entry: assert, set, or skipped
                 del self.done[key]
-            elif begun.kind not in _TAKES_TIME:
+            elif step.kind not in _TAKES_TIME:
                 break
 
     def unsure(self) -> list[StartedStep]:
@@ -169,17 +169,17 @@ def replay(entries: Sequence[Mapping[str, Any]], name: str) -> RunState:
 def _apply(state: RunState, entry: Mapping[str, Any]) -> None:
     kind = Entry(entry["step"])
     if kind is Entry.STEP_BEGAN:
-        begun = StartedStep(
+        step = StartedStep(
             entry["key"], entry["name"], entry["kind"], entry["repeatable"], entry["looks"], entry["handler"],
             entry["at"],
             entry.get("item_digest"), entry.get("included"),
         )  # fmt: skip
-        state.begun[begun.key] = state.open[begun.key] = begun
+        state.started[step.key] = state.open[step.key] = step
     elif kind is Entry.STEP_ENDED:
         state.open.pop(entry["key"], None)
         state.done[entry["key"]] = EndedStep(from_entry(entry), entry["whole"], entry["fatal"], entry["handler"])
     elif kind is Entry.RUN_RESUMED:
-        state.take_up(entry["redo"], entry["skip"])
+        state.prepare_resume(entry["redo"], entry["skip"])
     elif kind is Entry.RUN_ENDED:
         state.ended = dict(entry)
 
@@ -188,30 +188,30 @@ def _apply(state: RunState, entry: Mapping[str, Any]) -> None:
 
 
 class RunJournal:
-    """The journal of a run. held: the open file; None for a dry run, which writes nothing.
+    """The journal of a run. file: the open file; None for a dry run, which writes nothing.
 
     If a write fails, the run fails; its final steps still run, without entries.
     """
 
-    def __init__(self, held: Journal | None, state: RunState | None = None) -> None:
-        self._held = held
-        self._lost = False
+    def __init__(self, file: Journal | None, state: RunState | None = None) -> None:
+        self._file = file
+        self._write_failed = False
         self.state = state or RunState({})
         self.redactor = Redactor(())
 
     @property
     def run_id(self) -> str:
         """Return the id of the run; "dry-run" for a dry run."""
-        return "dry-run" if self._held is None else self._held.path.stem
+        return "dry-run" if self._file is None else self._file.path.stem
 
     def done(self, key: str) -> EndedStep | None:
-        """Return how the step ended, or None."""
+        """Return the end of the step, or None."""
         return self.state.done.get(key)
 
     def included(self, key: str) -> dict[str, Any] | None:
-        """Return the record of the playbook of an include that started before."""
-        begun = self.state.begun.get(key)
-        return None if begun is None or begun.included is None else dict(begun.included)
+        """Return the record of an included playbook whose step started before."""
+        step = self.state.started.get(key)
+        return None if step is None or step.included is None else dict(step.included)
 
     def digest_of(self, item: Any) -> str | None:
         """Return a digest that identifies a loop item; None if the item contains a secret, which could be guessed."""
@@ -221,15 +221,15 @@ class RunJournal:
 
     def check_item(self, key: str, item: Any) -> None:
         """Raise Refused if a loop item differs from the one that was processed before."""
-        begun, digest = self.state.begun.get(key), self.digest_of(item)
-        if begun is not None and digest is not None and begun.item_digest not in {None, digest}:
+        step, digest = self.state.started.get(key), self.digest_of(item)
+        if step is not None and digest is not None and step.item_digest not in {None, digest}:
             raise Refused(
                 f"the loop item at {key} has changed",
                 hint=f"use --redo {without_items(key)} to start the loop again",
                 reason=Reason.CHANGED_MEANWHILE,
             )
 
-    def began(self, key: str, **fields: Any) -> None:
+    def step_started(self, key: str, **fields: Any) -> None:
         """Record the start of a step. Raises OperationFailed."""
         arguments, _ = self._storable(fields.pop("arguments"))
         self._append(Entry.STEP_BEGAN, key=key, arguments=arguments, **fields)
@@ -238,8 +238,8 @@ class RunJournal:
         """Record the end of a step. Raises OperationFailed."""
         value, whole = self._storable(result.value)
         hidden = as_entry(result) | {
-            each: None if said is None else self.redactor.text(said)
-            for each, said in (("message", result.message), ("hint", result.hint))
+            each: None if text is None else self.redactor.text(text)
+            for each, text in (("message", result.message), ("hint", result.hint))
         }
         self._append(
             Entry.STEP_ENDED, key=key, **(hidden | {"value": value}), whole=whole, fatal=fatal, handler=handler
@@ -247,12 +247,12 @@ class RunJournal:
 
     def ended(self, exit_code: int, message: str | None) -> None:
         """Record the end of the run. Raises OperationFailed."""
-        said = None if message is None else self.redactor.text(message)
-        self._append(Entry.RUN_ENDED, exit_code=exit_code, message=said)
+        text = None if message is None else self.redactor.text(message)
+        self._append(Entry.RUN_ENDED, exit_code=exit_code, message=text)
 
     def _storable(self, value: Any) -> tuple[Any, bool]:
-        """Return the value to store and whether it is complete."""
-        if self._held is None:
+        """Return the value to store, and True if it is complete."""
+        if self._file is None:
             return None, True
         try:
             text = json.dumps(value)
@@ -264,13 +264,13 @@ class RunJournal:
         return hidden, hidden == value
 
     def _append(self, step: Entry, **fields: Any) -> None:
-        if self._held is None or self._lost:
+        if self._file is None or self._write_failed:
             return
         try:
             with deferred_interrupts():  # a partial entry would corrupt the file
-                self._held.append(step.value, **fields)
+                self._file.append(step.value, **fields)
         except OperationFailed:
-            self._lost = True
+            self._write_failed = True
             raise
 
 
@@ -286,20 +286,20 @@ def begin(header: Mapping[str, Any]) -> Journal:
     """Create a journal and lock it. header: fields of RUN_BEGAN. Raises Refused, OperationFailed."""
     try:
         with run_files.one_at_a_time(folder()):
-            held = journal.create(folder() / run_files.new_name(folder()))
+            file = journal.create(folder() / run_files.new_name(folder()))
     except OperationFailed as exc:
         raise Refused(exc.message, hint="nothing was changed; set XDG_STATE_HOME to a writable folder") from exc
     try:
-        held.append(Entry.RUN_BEGAN.value, format=FORMAT, run=held.path.stem, pid=os.getpid(), **header)
+        file.append(Entry.RUN_BEGAN.value, format=FORMAT, run=file.path.stem, pid=os.getpid(), **header)
     except BaseException:
-        held.close()
+        file.close()
         raise
-    return held
+    return file
 
 
-def record_resume(held: Journal, redo: Sequence[str], skip: Sequence[str]) -> None:
+def record_resume(file: Journal, redo: Sequence[str], skip: Sequence[str]) -> None:
     """Record that a process resumes the run. Raises OperationFailed."""
-    held.append(Entry.RUN_RESUMED.value, pid=os.getpid(), redo=list(redo), skip=list(skip))
+    file.append(Entry.RUN_RESUMED.value, pid=os.getpid(), redo=list(redo), skip=list(skip))
 
 
 def runs() -> list[Path]:

@@ -14,7 +14,7 @@ from kctl.playbook.model import Step
 
 
 def names_with_secrets(step: Step, secret: frozenset[str]) -> frozenset[str]:
-    """Return the names of secret variables within the step. secret: those outside it."""
+    """Return the names of secret variables within the step. secret: names outside it."""
     looped = step.loop is not None and _names(sites_within(step.body, "loop", step.loop)) & secret
     return secret | {"item"} if looped else secret
 

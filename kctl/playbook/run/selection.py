@@ -30,9 +30,9 @@ class Selection:
 
 def selection(playbook: Playbook, first: str | None, only: Sequence[str]) -> Selection:
     """Return the selection. Raises UsageError for unknown steps."""
-    known = [each.id for each in playbook.steps]
+    ids = [each.id for each in playbook.steps]
     for step_id in [*([first] if first is not None else []), *only]:
-        if step_id not in known:
-            hint = did_you_mean(step_id, known) or f"see `kctl playbook show {playbook.name}`"
+        if step_id not in ids:
+            hint = did_you_mean(step_id, ids) or f"see `kctl playbook show {playbook.name}`"
             raise UsageError(f"{playbook.name} has no step {step_id}", hint=hint)
     return Selection(first, tuple(only))

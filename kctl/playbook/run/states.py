@@ -12,7 +12,7 @@ from kctl.errors import ExitCode, KctlError
 
 
 class StepState(str, Enum):
-    """The state of a step. WOULD_CHANGE: dry run. UNKNOWN: interrupted, or a dry run cannot tell."""
+    """The state of a step. WOULD_CHANGE: dry run. UNKNOWN: interrupted, or a dry run cannot determine it."""
 
     OK = "ok"
     CHANGED = "changed"
@@ -24,8 +24,8 @@ class StepState(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """The result of a step. exit_code: as that of commands; None if the step did not run. message: why it failed or was
-    skipped. changed: it changed something or may have; in a dry run: it would."""
+    """The result of a step. exit_code: as for commands; None if the step did not run. message: the reason for a failure
+    or skip. changed: it changed something or may have; in a dry run: it would."""
 
     state: StepState
     value: Any = None
@@ -85,10 +85,10 @@ def of_items(results: Sequence[StepResult]) -> StepResult:
     state = next((each for each in _ORDER if each in states), StepState.SKIPPED if results else StepState.OK)
     wrong = [each for each in results if each.state is state and each.message]
     times = Counter(each.message or "" for each in wrong)
-    said = [text if number == 1 else f"{text} ({number:,} times)" for text, number in times.items()]
-    message = "; ".join(said[:_MAX_LISTED])
-    if len(said) > _MAX_LISTED:
-        message += f"; and {len(said) - _MAX_LISTED:,} more"
+    texts = [text if number == 1 else f"{text} ({number:,} times)" for text, number in times.items()]
+    message = "; ".join(texts[:_MAX_LISTED])
+    if len(texts) > _MAX_LISTED:
+        message += f"; and {len(texts) - _MAX_LISTED:,} more"
     codes = [each.exit_code for each in results if each.state is state and each.exit_code is not None]
     return StepResult(
         state,

@@ -47,36 +47,36 @@ def perform(task: StepTask, environment: RunEnvironment, *, check: bool, diff: b
     for attempt in range(1, attempts + 1):
         result = replace(_once(task, environment, check=check, diff=diff and attempt == 1), attempts=attempt)
         if not result.failed:
-            if task.step.until is None or _holds(task, result):
+            if task.step.until is None or _until_holds(task, result):
                 return result
-            result = _not_yet(task, result, check=check)
+            result = _without_until(task, result, check=check)
         if attempt == attempts or result.exit_code == ExitCode.USAGE or result.state is StepState.UNKNOWN:
             break
         environment.clock.sleep(task.settings.delay_s)
     return result
 
 
-def _holds(task: StepTask, result: StepResult) -> bool:
+def _until_holds(task: StepTask, result: StepResult) -> bool:
     assert task.step.until is not None
     registers = {} if task.step.register is None else {task.step.register: result.registered()}
     return condition(task.step.until, {**task.variables, **registers})
 
 
-def _not_yet(task: StepTask, result: StepResult, *, check: bool) -> StepResult:
+def _without_until(task: StepTask, result: StepResult, *, check: bool) -> StepResult:
     until = " ".join(str(task.step.until).split())
     if len(until) > _MAX_CONDITION:
         until = f'{task.step.name}: "{until[:_MAX_CONDITION]}…"'
     if check:
         return replace(result, state=StepState.UNKNOWN, message=f"{until} is not true yet; a run would wait")
-    said = f"{until} is not true"
-    return replace(result, state=StepState.FAILED, exit_code=int(ExitCode.UNHEALTHY), message=said)
+    message = f"{until} is not true"
+    return replace(result, state=StepState.FAILED, exit_code=int(ExitCode.UNHEALTHY), message=message)
 
 
 def _once(task: StepTask, environment: RunEnvironment, *, check: bool, diff: bool) -> StepResult:
     if not task.step.is_operation:
         return run_builtin_step(
             task.frame.playbook, task.step, task.arguments, task.variables, task.settings, environment, check=check,
-            note=task.note, refresh=lambda: _look_again(task, environment),
+            note=task.note, refresh=lambda: _refresh_registers(task, environment),
         )  # fmt: skip
     operation = environment.definitions.find(task.step.kind)
     if check and not operation.changes and task.arguments.get("wait") is True:  # read once, as with `until`
@@ -104,7 +104,7 @@ def show_plan(task: StepTask, environment: RunEnvironment) -> None:
             task.planned(plan.value)
 
 
-def _look_again(task: StepTask, environment: RunEnvironment) -> dict[str, Any]:
+def _refresh_registers(task: StepTask, environment: RunEnvironment) -> dict[str, Any]:
     """Repeat the steps that read the registers of a wait's condition. Return the new registers."""
     registers = {}
     for step in reads_before_wait(task.frame.playbook, task.step, environment.definitions):
@@ -131,8 +131,8 @@ def _result(task: StepTask, operation: Operation, outcome: OperationResult, *, d
         and (code == ExitCode.FAILED or outcome.changed is not False)  # a change cannot be ruled out
     )
     if code in task.step.accept or (dry_run and dry.is_met(outcome)):
-        made = StepState.WOULD_CHANGE if dry_run else StepState.CHANGED
-        return StepResult(made if changes else StepState.OK, value, code, changed=changes)
+        state = StepState.WOULD_CHANGE if dry_run else StepState.CHANGED
+        return StepResult(state if changes else StepState.OK, value, code, changed=changes)
     error = outcome.error or _without_error(operation, code)
     return replace(failed_result(error, changed=changes, value=value), exit_code=code)
 

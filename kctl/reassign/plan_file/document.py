@@ -12,8 +12,8 @@ replicas, log_dirs) with additional keys, which kafka-reassign-partitions ignore
 
 and with --log-dirs "log_dir_moves", "log_dir_lower_bound", "log_dir_bytes", "log_dir_bytes_lower_bound",
 "log_dirs_before": [{"broker", "path", "replicas", "bytes", "usable_bytes"}], "log_dirs_after". `current` and `rollback`
-have log_dirs only where a replica moves within its broker. topics: those whose partitions change. left: moves that a
-limit leaves for another plan.
+have log_dirs only where a replica moves within its broker. topics: topics with changes. left: moves beyond a
+limit, for another plan.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from kctl.reassign.planner.plan import Plan
 
 ANY = "any"  # a log dir that the broker chooses
 
-# Keys of the document → attributes of Plan and Execution; the reader uses the tables too.
+# Keys of the document → attributes of Plan and Execution; the reader uses these tables too.
 PLAN_NUMBERS = {
     "moves": "moves",
     "lower_bound": "lower_bound",
@@ -47,15 +47,15 @@ BROKER_LOADS, LOG_DIR_LOADS = ("before", "after"), ("log_dirs_before", "log_dirs
 
 
 def document(plan: Plan, execution: Execution | None = None) -> dict[str, Any]:
-    """Return the plan file as one value; the module's docstring lists the keys."""
-    how = execution or Execution()
+    """Return the plan file as one value; the module docstring lists the keys."""
+    settings = execution or Execution()
     values: dict[str, Any] = {
         "version": 1,
         "partitions": [_after(plan, change) for change in plan.changes],
         "cluster_id": plan.cluster.cluster_id,
-        "goals": dict(how.goals),
+        "goals": dict(settings.goals),
         **{key: getattr(plan, name) for key, name in PLAN_NUMBERS.items()},
-        **{key: getattr(how, key) for key in EXECUTION_NUMBERS},
+        **{key: getattr(settings, key) for key in EXECUTION_NUMBERS},
         "complete": plan.complete,
         "unmet": plan.unmet,
         "hosts": list(plan.hosts),
@@ -70,7 +70,7 @@ def document(plan: Plan, execution: Execution | None = None) -> dict[str, Any]:
         values["log_dir_bytes_lower_bound"] = plan.log_dirs.bytes_lower_bound
         values |= _loads(LOG_DIR_LOADS, plan.log_dirs.before, plan.log_dirs.after)
     values["topics"] = _topics(plan)
-    values["batches"] = [list(batch) for batch in how.batches] if execution else None
+    values["batches"] = [list(batch) for batch in settings.batches] if execution else None
     values["current"] = {"version": 1, "partitions": [_before(plan, change, size=True) for change in plan.changes]}
     values["rollback"] = {"version": 1, "partitions": [_before(plan, change, size=False) for change in plan.changes]}
     return values
@@ -89,9 +89,9 @@ def _before(plan: Plan, change: PartitionChange, *, size: bool) -> dict[str, Any
     row = {**_name(plan, change), "replicas": change.before}
     if change.log_dirs_before:
         row["log_dirs"] = [path or ANY for path in change.log_dirs_before]
-    known = plan.cluster.size_bytes[change.partition]
-    if size and known >= 0:
-        row["size_bytes"] = known
+    size_bytes = plan.cluster.size_bytes[change.partition]
+    if size and size_bytes >= 0:
+        row["size_bytes"] = size_bytes
     return row
 
 
@@ -114,14 +114,14 @@ def _row(load: BrokerLoad | RackLoad | LogDirLoad) -> dict[str, Any]:
     return {name: getattr(load, name) for name in load.__slots__}
 
 
-# Lists with one row per line, at the top and one level below.
+# Lists with one row per line, at the top level and one level below.
 _BY_ROW = frozenset(
     {"partitions", "before", "after", "racks_before", "racks_after", "log_dirs_before", "log_dirs_after", "batches"}
 )
 
 
 def text_of(values: Mapping[str, Any]) -> str:
-    """Return the document as ASCII JSON, one key or row per line: fast to write, and good for grep and diff."""
+    """Return the document as ASCII JSON, one key or row per line: fast to write, and suitable for grep and diff."""
     encode = json.JSONEncoder(separators=(",", ":")).encode
     lines = [f'"{key}": {_value(key, value, encode)}' for key, value in values.items()]
     return "{" + ",\n".join(lines) + "}"

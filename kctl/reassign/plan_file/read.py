@@ -1,4 +1,4 @@
-"""Reads plan files: Kafka's reassignment JSON, and the keys that kctl adds (kctl.reassign.plan_file.document).
+"""Read plan files: Kafka's reassignment JSON, and the keys that kctl adds (kctl.reassign.plan_file.document).
 
 Files of kafka-reassign-partitions are accepted as well: `version` and `log_dirs` may be absent, and the original
 replicas are unknown (ReassignPartitionsCommand.parsePartitionReassignmentData). A file is untrusted: everything is
@@ -34,8 +34,8 @@ class PlanFile:
     """A plan as read from a file.
 
     reassignments: with `before` if the file has the original replicas. batches: positions in reassignments, each in one
-    batch; None if the file has none. remove_brokers: those that must end empty; none if the plan is for some topics
-    only. complete: whether the plan reaches its goals (default: True). digest: SHA-256 of the file, in hex.
+    batch; None if the file has none. remove_brokers: brokers that must end up empty; none if the plan is for some
+    topics only. complete: the plan reaches its goals (default: True). digest: SHA-256 of the file, in hex.
     partition_counts: of each topic when the plan was made; may be empty. warnings, unmet: of the plan. values: the
     other keys, not validated; see kctl.reassign.plan_file.restore.
     """
@@ -53,7 +53,7 @@ class PlanFile:
 
     @property
     def has_before(self) -> bool:
-        """Return whether the file has all original replicas. Files of Kafka's own tool do not."""
+        """Return True if the file has all original replicas. Files of Kafka's own tool have none."""
         return all(r.before is not None for r in self.reassignments)
 
 
@@ -73,8 +73,8 @@ _WRITE_HINT = "write one with `kctl topic reassign plan --out FILE`"
 def reversed_plan(plan: PlanFile) -> PlanFile:
     """Return the reverse of a plan. Raises InvalidFile if the file lacks the original replicas.
 
-    Replicas return to the log dirs in the file; elsewhere the broker chooses. The reverse has no batches, because it
-    copies other data.
+    Replicas return to the log dirs in the file; the broker chooses a log dir if the file has none. The reverse has no
+    batches, because it copies other data.
     """
     unknown = [r.tp for r in plan.reassignments if r.before is None]
     if unknown:
@@ -96,7 +96,7 @@ def reversed_plan(plan: PlanFile) -> PlanFile:
 def parse_plan(data: bytes, name: str) -> PlanFile:
     """Parse the bytes of a plan file. name: of the file, for messages.
 
-    Raises InvalidFile; details["problems"] has a line for each problem, the message the first few.
+    Raises InvalidFile; details["problems"] has a line for each problem, the message has the first few.
     """
     document = load_document(data, name)
     problems: list[str] = []
@@ -128,7 +128,7 @@ def parse_plan(data: bytes, name: str) -> PlanFile:
 
 
 def _lines(value: object) -> tuple[str, ...]:
-    """Return the lines of a key; files of other tools may have anything there."""
+    """Return the lines of a key; files of other tools may have any value."""
     return tuple(line for line in value if isinstance(line, str)) if isinstance(value, list) else ()
 
 
@@ -180,7 +180,7 @@ class _Row:
 
 
 class _Entries:
-    """A list of {topic, partition, replicas, log_dirs}. rows: the valid ones; places: their partitions."""
+    """A list of {topic, partition, replicas, log_dirs}. rows: valid entries; places: partition → position in rows."""
 
     def __init__(self, where: str, rows: object, problems: list[str]) -> None:
         self.where = where
@@ -220,8 +220,8 @@ class _Entries:
         self.places[topic, partition] = len(self.rows)
         if not fault:
             dirs = row.get("log_dirs")
-            named = None if dirs is None else tuple([None if path == ANY else path for path in dirs])
-            self.rows.append(_Row(topic, partition, tuple(replicas), named if named and any(named) else None, size))
+            paths = None if dirs is None else tuple([None if path == ANY else path for path in dirs])
+            self.rows.append(_Row(topic, partition, tuple(replicas), paths if paths and any(paths) else None, size))
 
     def _name_fault(self, topic: object) -> str | None:
         if not isinstance(topic, str):
@@ -319,7 +319,7 @@ def _batches(value: object, entries: int, problems: list[str]) -> tuple[tuple[in
 
 
 def _removed(goals: object, problems: list[str]) -> tuple[int, ...]:
-    """Return the brokers that must end empty: none if topics were selected, because they keep the others."""
+    """Return the brokers that must end up empty; none if topics were selected: other topics stay."""
     value = goals.get("remove_broker", []) if isinstance(goals, dict) else []
     if goals is not None and not isinstance(goals, dict):
         problems.append("goals is not an object")
@@ -327,8 +327,10 @@ def _removed(goals: object, problems: list[str]) -> tuple[int, ...]:
         problems.append(f"goals: remove_broker is {shown(value)}")
         return ()
     # topic_regex: the key before --match
-    chosen = isinstance(goals, dict) and any(goals.get(key) for key in ("topic", "match", "topic_regex", "topics_file"))
-    return () if chosen else tuple(value)
+    selected = isinstance(goals, dict) and any(
+        goals.get(key) for key in ("topic", "match", "topic_regex", "topics_file")
+    )
+    return () if selected else tuple(value)
 
 
 def _reassignments(

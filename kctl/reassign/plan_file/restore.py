@@ -1,4 +1,4 @@
-"""A plan file as the planner's plan, without a cluster: for `kctl topic reassign show`."""
+"""Restore the planner's plan from a file, without a cluster: for `kctl topic reassign show`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _Row = TypeVar("_Row", BrokerLoad, LogDirLoad)
 
 
 class Restored(NamedTuple):
-    """The cluster of the plan has only the partitions that change. goals: as far as the file has them."""
+    """A restored plan. Its cluster has only the partitions that change. goals: the goals in the file."""
 
     plan: Plan
     goals: Goals
@@ -37,7 +37,7 @@ class Restored(NamedTuple):
 def restore(file: PlanFile, name: str) -> Restored:
     """Return the plan of a file; name: of the file. Raises InvalidFile that lists every problem.
 
-    Without `has_before` of the file, only the changes of the plan are known.
+    Without original replicas (`has_before`), only the changes of the plan are known.
     """
     values = _Values(file.values)
     goals = values.goals()
@@ -50,7 +50,7 @@ def restore(file: PlanFile, name: str) -> Restored:
 
 
 class _Values:
-    """The values of a file by key, validated. problems: what is invalid."""
+    """The values of a file by key, validated. problems: a line for each invalid value."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         self.values = values
@@ -78,13 +78,13 @@ class _Values:
         return frozenset()
 
     def loads(self, keys: tuple[str, str], kind: type[_Row], names: Sequence[str]) -> tuple[list[_Row], list[_Row]]:
-        """Return the loads before and after, if the file has them. names: what must be the same in both."""
+        """Return the loads before and after, if the file has them. names: fields that must be equal in both."""
         before, after = (self._rows(key, kind) for key in keys)
         first, second = ([[getattr(row, name) for name in names] for row in rows] for rows in (before, after))
         if first == second:
             return before, after
-        things = "brokers" if kind is BrokerLoad else "log dirs"
-        self.problems.append(f"{keys[0]} and {keys[1]} do not have the same {things}")
+        noun = "brokers" if kind is BrokerLoad else "log dirs"
+        self.problems.append(f"{keys[0]} and {keys[1]} do not have the same {noun}")
         return [], []
 
     def _rows(self, key: str, kind: type[_Row]) -> list[_Row]:
@@ -97,8 +97,8 @@ class _Values:
     def goals(self) -> Goals:
         options = self.values.get("goals") or {}
         balance = options.get("balance", [])
-        known = [each.value for each in BalanceGoal]
-        if not isinstance(balance, list) or not all(isinstance(each, str) and each in known for each in balance):
+        values = [each.value for each in BalanceGoal]
+        if not isinstance(balance, list) or not all(isinstance(each, str) and each in values for each in balance):
             self.problems.append("goals: balance is invalid")
             balance = []
         return Goals(
@@ -122,7 +122,7 @@ def _fits(row: Mapping[str, Any], kind: type[Any]) -> bool:
 
 
 def _plan(file: PlanFile, values: _Values, goals: Goals) -> Plan:
-    """Return the plan, its moves and bytes counted again; lower bounds are taken from the file."""
+    """Return the plan. Moves and bytes are recounted; lower bounds come from the file."""
     before, after = values.loads(BROKER_LOADS, BrokerLoad, ("broker",))
     cluster = _cluster(file, after)
     changes = _changes(file)
@@ -156,7 +156,7 @@ def _changes(file: PlanFile) -> list[PartitionChange]:
 
 
 def _hosts(values: _Values, goals: Goals, after: Sequence[BrokerLoad]) -> tuple[int, ...]:
-    """Return the brokers that may receive; in files of older versions, by the goals."""
+    """Return the brokers that may receive replicas; in files of older versions, according to the goals."""
     closed = goals.remove_brokers | goals.exclude_brokers
     hosts = values.ids(values.values, "hosts")
     return tuple(sorted(hosts or {load.broker for load in after if load.alive and load.broker not in closed}))
@@ -165,13 +165,13 @@ def _hosts(values: _Values, goals: Goals, after: Sequence[BrokerLoad]) -> tuple[
 def _cluster(file: PlanFile, loads: Sequence[BrokerLoad]) -> PlanCluster:
     """Return the partitions of the plan, in the order of the file."""
     rows = file.reassignments
-    known = {load.broker: PlanBroker(load.broker, load.rack, load.alive) for load in loads}
-    ids = sorted(known.keys() | {node for r in rows for node in (*r.after, *(r.before or ()))})
+    brokers = {load.broker: PlanBroker(load.broker, load.rack, load.alive) for load in loads}
+    ids = sorted(brokers.keys() | {node for r in rows for node in (*r.after, *(r.before or ()))})
     index = {node: position for position, node in enumerate(ids)}
     topics = sorted({r.topic for r in rows})
     number_of = {topic: position for position, topic in enumerate(topics)}
     return PlanCluster(
-        brokers=tuple(known.get(node) or PlanBroker(node, None, True) for node in ids),
+        brokers=tuple(brokers.get(node) or PlanBroker(node, None, True) for node in ids),
         topics=tuple(topics),
         topic_of=array("i", (number_of[r.topic] for r in rows)),
         number=array("i", (r.partition for r in rows)),
@@ -183,7 +183,7 @@ def _cluster(file: PlanFile, loads: Sequence[BrokerLoad]) -> PlanCluster:
 
 
 def _log_dirs(values: _Values, changes: Sequence[PartitionChange], cluster: PlanCluster) -> LogDirPlan | None:
-    """Return the moves inside brokers; None for a plan without --log-dirs."""
+    """Return the moves within brokers; None for a plan without --log-dirs."""
     before, after = values.loads(LOG_DIR_LOADS, LogDirLoad, ("broker", "path"))
     moves = []
     for change in changes:

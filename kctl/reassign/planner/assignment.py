@@ -11,7 +11,7 @@ from kctl.model import TopicPartition
 class Reassignment:
     """Broker ids, the preferred leader first.
 
-    before: the replicas that the plan was made for; None if the file lacks them (Kafka's own tool writes none).
+    before: the replicas when the plan was made; None if the file has none (Kafka's own tool does not write them).
     log_dirs: the log dir for each replica of `after`, None where the broker chooses. log_dirs_before: the log dir of
     each replica of `before`, None where unknown. size_bytes: of one replica. topic_id: in base64, None if unknown.
     """
@@ -31,7 +31,7 @@ class Reassignment:
 
     @property
     def adding(self) -> tuple[int, ...]:
-        """Return the brokers that get a copy. Empty if `before` is unknown."""
+        """Return the brokers that receive a copy. Empty if `before` is unknown."""
         return () if self.before is None else tuple(node for node in self.after if node not in self.before)
 
     @property

@@ -1,7 +1,7 @@
-"""Cuts a plan into batches that are carried out one after the other.
+"""Cut a plan into batches that run one after the other.
 
-Pure, and deterministic. Each batch has the same share of what each broker receives in total, so that no disk or network
-card works alone while the others wait.
+Pure and deterministic. Each batch contains an equal share of the data that each broker receives, so that no disk or
+network card is busy while the others are idle.
 """
 
 from __future__ import annotations
@@ -39,23 +39,23 @@ def make_batches(
     exceeds them. Partitions that copy nothing (reorders, fewer replicas) come last, in their own batches. If `before`
     is unknown, each replica counts as a copy; an unknown size counts as 0.
     """
-    items, still = [], []
+    items, reorders = [], []
     for position, r in enumerate(reassignments):
         receivers = receivers_of(r)
         if not receivers:
-            still.append(position)
+            reorders.append(position)
             continue
         size = len(receivers) * (r.size_bytes or 0)
         giver = r.before[0] if r.before else -1
         items.append(_Item(position, len(receivers), size, receivers[0], giver))
     ordered = _spread(items, attrgetter("giver"))
     packed = _pack(_spread(ordered, attrgetter("receiver")), max(1, max_concurrent_moves), batch_bytes)
-    rest = (tuple(still[i : i + WITHOUT_COPIES]) for i in range(0, len(still), WITHOUT_COPIES))
+    rest = (tuple(reorders[i : i + WITHOUT_COPIES]) for i in range(0, len(reorders), WITHOUT_COPIES))
     return (*(tuple(sorted(batch)) for batch in packed), *rest)
 
 
 def receivers_of(reassignment: Reassignment) -> list[int]:
-    """Return the brokers that copy the partition: new ones, and those where it changes its log dir."""
+    """Return the brokers that copy the partition: new replicas, and replicas that change their log dir."""
     r = reassignment
     if r.before is None:
         return list(r.after)

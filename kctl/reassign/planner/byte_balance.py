@@ -1,4 +1,4 @@
-"""Balances bytes: each host within a tolerance of the mean, with few bytes moved, and a lower bound.
+"""Balance bytes: bring each host within a tolerance of the mean, move few bytes, and return a lower bound.
 
 Finding the minimum is as hard as bin packing. Replicas are moved (or exchanged, if counts must stay) from the fullest
 host to the emptiest, each with a size as close as possible to the amount needed. The bound shows how good that is.
@@ -19,7 +19,10 @@ _TRIES = 64  # replicas to try for one step between two hosts
 
 @dataclass(frozen=True, slots=True)
 class ByteBound:
-    """least, most: limits of the bytes of a host. lower_bound_bytes, lower_bound_moves: no plan copies less."""
+    """Bounds of a byte balance.
+
+    least, most: limits of the bytes of a host. lower_bound_bytes, lower_bound_moves: no plan copies less.
+    """
 
     least: int
     most: int
@@ -40,29 +43,29 @@ def balance_bytes(placement: PlacementState, targets: Targets | None, tolerance:
 
 
 def byte_bound(placement: PlacementState, low: int, high: int) -> tuple[int, int]:
-    """Bytes and replicas that any plan has to copy for low ≤ bytes ≤ high on each host.
+    """Return the bytes and replicas that any plan must copy for low ≤ bytes ≤ high on each host.
 
-    What a host lacks has to be copied to it; what it has too much, and what leaving brokers hold, away from it. A host
-    that lacks x gets at least as many replicas as of the largest there are make x; one with x too much loses at least
-    as many of its own largest. (Brokers' originals are counted; the replication factor must not shrink.)
+    A deficit must be copied to its host; a surplus, and all data of leaving brokers, must be copied away. A deficit of
+    x needs at least as many replicas as the largest replicas of the cluster that add up to x; a surplus of x, as many
+    as the host's largest that add up to x. (Original replicas count; the replication factor must not shrink.)
     """
-    held: dict[int, list[int]] = {b: [] for b in range(placement.n)}
+    sizes_on: dict[int, list[int]] = {b: [] for b in range(placement.n)}
     for p, row in enumerate(placement.original):
         for b in row:
-            held[b].append(max(0, placement.size[p]))
+            sizes_on[b].append(max(0, placement.size[p]))
     largest = sorted((max(0, size) for size in placement.size), reverse=True)
     lack = lack_moves = excess = excess_moves = 0
     for b in placement.rules.hosts:
-        have = sum(held[b])
-        if have < low:
-            lack += low - have
-            lack_moves += count_to(largest, low - have)
-        elif have > high:
-            excess += have - high
-            excess_moves += count_to(sorted(held[b], reverse=True), have - high)
+        current = sum(sizes_on[b])
+        if current < low:
+            lack += low - current
+            lack_moves += count_to(largest, low - current)
+        elif current > high:
+            excess += current - high
+            excess_moves += count_to(sorted(sizes_on[b], reverse=True), current - high)
     for b in placement.rules.leaving:
-        excess += sum(held[b])
-        excess_moves += len(held[b])
+        excess += sum(sizes_on[b])
+        excess_moves += len(sizes_on[b])
     if any(len(new) < len(old) for new, old in zip(placement.replicas, placement.original, strict=True)):
         excess = excess_moves = 0  # surplus replicas may be dropped instead
     return max(lack, excess), max(lack_moves, excess_moves)
@@ -100,7 +103,7 @@ class _Balancer:
     def improve(self) -> bool:
         """Move or exchange replicas once, from a host above the limit or to one below it. False if nothing helps.
 
-        The fullest and the emptiest host come first. A host that nothing helps is skipped until something else changes.
+        The fullest and the emptiest host come first. A host that no step helps is skipped until another host changes.
         """
         order = sorted(self.hosts, key=lambda b: (self.bytes[b], b))
         for a in reversed(order):
@@ -151,20 +154,20 @@ class _Balancer:
         at = bisect_left(rows, (needed, -1))
         end = bisect_left(rows, (most + 1, -1))
         start = max(0, at - _TRIES)
-        picked = [*rows[at : min(end, at + _TRIES)], *rows[start : min(at, end)][::-1]]
-        return [p for size, p in picked if size > 0]
+        candidates = [*rows[at : min(end, at + _TRIES)], *rows[start : min(at, end)][::-1]]
+        return [p for size, p in candidates if size > 0]
 
     def _exchange(self, a: int, b: int, needed: int, most: int) -> bool:
         """Exchange a larger replica of a for a smaller one of b whose size difference is closest to the need."""
         rows = self.on[b]
-        found = []
+        pairs = []
         for size, p in self.on[a][: -_TRIES - 1 : -1]:
             if self.placement.may(p, a, b):
                 at = max(0, bisect_left(rows, (size - needed, -1)) - 2)
                 for other, q in rows[at : at + 4]:
                     if 0 < size - other <= most:
-                        found.append((abs(size - other - needed), p, q))
-        for _, p, q in sorted(found):
+                        pairs.append((abs(size - other - needed), p, q))
+        for _, p, q in sorted(pairs):
             self._move(p, a, b)
             if self.placement.legal(q, b, a):
                 self._move(q, b, a)

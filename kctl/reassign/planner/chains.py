@@ -1,6 +1,6 @@
-"""Cheapest chains of swaps over a graph of brokers: the part that replicas and leaders have in common.
+"""Cheapest chains of swaps over a graph of brokers, for replicas and leaders alike.
 
-A swap a → b takes one unit of load from a to b. With costs −1, 0 and 1 and no cycle of negative cost, pushing along
+A swap a → b moves one unit of load from a to b. With costs −1, 0 and 1 and no cycle of negative cost, pushing along
 cheapest paths keeps the plan the cheapest for its loads (successive shortest paths; Ahuja, Magnanti, Orlin: Network
 Flows, ch. 9), and a plan without a negative cycle is the cheapest of all (ch. 3, negative cycle optimality).
 """
@@ -18,7 +18,7 @@ _NOTHING: frozenset[int] = frozenset()
 
 
 class Network(Protocol):
-    """Brokers, and what can be swapped between them."""
+    """Brokers, and the units of load that can be swapped between them."""
 
     nodes: list[int]
     loads: list[int]
@@ -39,16 +39,19 @@ class Swap(NamedTuple):
 def drain(
     network: Network, sources: Callable[[], list[int]], sinks: Callable[[], Collection[int]], *, up_to: int = _FAR
 ) -> None:
-    """Push units from sources to sinks (asked for before each) along cheapest chains, while one costs up_to or less."""
+    """Push units from sources to sinks along cheapest chains, while a chain costs up_to or less.
+
+    sources and sinks are called again before each chain.
+    """
     level, avoid = 0, _NOTHING
     while (full := sources()) and (ends := frozenset(sinks())):
-        found = cheapest_chain(network, full, ends, level, level, avoid)
-        if found is None:
-            found = cheapest_chain(network, full, ends, level, _FAR, avoid)
-        if found is None or found[0] > up_to:
+        chain = cheapest_chain(network, full, ends, level, level, avoid)
+        if chain is None:
+            chain = cheapest_chain(network, full, ends, level, _FAR, avoid)
+        if chain is None or chain[0] > up_to:
             return
-        level = max(level, found[0])
-        failed = apply_chain(network, found[1])
+        level = max(level, chain[0])
+        failed = apply_chain(network, chain[1])
         avoid = _NOTHING if failed is None else avoid | {failed}
 
 
@@ -60,17 +63,17 @@ def cheapest_chain(
     prune: int,
     avoid: frozenset[int],
 ) -> tuple[int, list[Swap]] | None:
-    """The cost and steps of a cheapest path from a source to a sink.
+    """Return the cost and steps of a cheapest path from a source to a sink; None if there is none.
 
-    level: nothing cheaper exists, so that the first path of that cost will do. prune: look at no node further away.
+    level: no path is cheaper, so the first path of that cost is enough. prune: ignore nodes further away.
     """
     distance = [_FAR] * (max((*network.nodes, *sources)) + 1)
-    came: dict[int, Swap] = {}
+    swap_to: dict[int, Swap] = {}
     for node in sources:
         distance[node] = 0
     queue = deque(sources)
     waiting = set(sources)
-    budget = 50 * len(distance)  # a negative cycle (full disks can make one) must not keep us here
+    budget = 50 * len(distance)  # full disks can cause a negative cycle, which must not loop forever
     best = -1
     while queue and budget:
         budget -= 1
@@ -85,31 +88,31 @@ def cheapest_chain(
             if edge is None:
                 continue
             distance[b] = here + edge[1]
-            came[b] = Swap(edge[0], a, b)
+            swap_to[b] = Swap(edge[0], a, b)
             if b in sinks and (best < 0 or distance[b] < distance[best] or best == b):
                 best = b
-                if distance[b] <= level and (steps := _path(came, b, sources)):
+                if distance[b] <= level and (steps := _path(swap_to, b, sources)):
                     return distance[b], steps
             if b not in waiting:
                 waiting.add(b)
                 queue.append(b)
     if best < 0:
         return None
-    steps = _path(came, best, sources)
+    steps = _path(swap_to, best, sources)
     return (distance[best], steps) if steps else None
 
 
-def _path(came: dict[int, Swap], node: int, sources: Collection[int]) -> list[Swap]:
+def _path(swap_to: dict[int, Swap], node: int, sources: Collection[int]) -> list[Swap]:
     """Return the swaps from a source to node; empty if they form a cycle."""
     steps: list[Swap] = []
-    while node in came and len(steps) <= len(came):
-        steps.append(came[node])
-        node = came[node].a
-    return steps[::-1] if node in sources and len(steps) <= len(came) else []
+    while node in swap_to and len(steps) <= len(swap_to):
+        steps.append(swap_to[node])
+        node = swap_to[node].a
+    return steps[::-1] if node in sources and len(steps) <= len(swap_to) else []
 
 
 def apply_chain(network: Network, steps: list[Swap]) -> int | None:
-    """Do all swaps. Two of one partition may exclude each other: then none is done, and the partition is returned."""
+    """Apply all swaps. If two swaps of one partition exclude each other, undo all and return the partition."""
     done: list[Swap] = []
     for step in steps:
         if not network.legal(step.p, step.a, step.b):
@@ -122,32 +125,31 @@ def apply_chain(network: Network, steps: list[Swap]) -> int | None:
 
 
 def cancel_cycles(network: Network, targets: Targets, *, rounds: int) -> list[int] | None:
-    """Cancel cycles of negative cost until there is none; return the distances that prove it.
+    """Cancel all cycles of negative cost; return the distances that prove it (see kctl.reassign.planner.bounds).
 
-    kctl.reassign.planner.bounds has the proof.
-
-    Chains from a broker whose load may fall to one of its group whose load may grow are cycles, through a node that the
-    group has outside the network. None when rounds, each one look at all pairs of brokers, were not enough.
+    A chain from a broker whose load may decrease to a broker of its group whose load may increase closes to a cycle
+    through an extra node for the group. rounds: the maximum number of passes over all pairs of brokers. Return None if
+    they were not enough.
     """
     avoid = _NOTHING
     while True:
         size = max(network.nodes) + 1
         distance = [0] * (size + len(targets.total))
-        came: dict[int, Swap] = {}
+        swap_to: dict[int, Swap] = {}
         cycle: list[Swap] = []
         while not cycle:
             rounds -= 1
             if rounds < 0:
                 return None
-            if not _relax(network, targets, distance, came, size, avoid):
+            if not _relax(network, targets, distance, swap_to, size, avoid):
                 return distance[:size] if not avoid else None
-            cycle = _cycle(came)
+            cycle = _cycle(swap_to)
         failed = apply_chain(network, [step for step in cycle if step.p >= 0])
         avoid = _NOTHING if failed is None else avoid | {failed}
 
 
 def _relax(
-    network: Network, targets: Targets, distance: list[int], came: dict[int, Swap], size: int, avoid: frozenset[int]
+    network: Network, targets: Targets, distance: list[int], swap_to: dict[int, Swap], size: int, avoid: frozenset[int]
 ) -> bool:
     """Do one round of Bellman-Ford over all pairs; return False if no distance decreased."""
     changed = False
@@ -155,32 +157,32 @@ def _relax(
         group = size + targets.group[a]
         outside = targets.group[a] >= 0
         if outside and distance[group] < distance[a] and network.loads[a] > targets.least[a]:
-            distance[a], came[a], changed = distance[group], Swap(-1, group, a), True
+            distance[a], swap_to[a], changed = distance[group], Swap(-1, group, a), True
         for b in network.nodes:
             below = distance[b] - distance[a]
             if below < 0 or b == a:
                 continue
             edge = network.edge(a, b, below, avoid)
             if edge is not None:
-                distance[b], came[b], changed = distance[a] + edge[1], Swap(edge[0], a, b), True
+                distance[b], swap_to[b], changed = distance[a] + edge[1], Swap(edge[0], a, b), True
         if outside and distance[a] < distance[group] and network.loads[a] < targets.most[a]:
-            distance[group], came[group], changed = distance[a], Swap(-1, a, group), True
+            distance[group], swap_to[group], changed = distance[a], Swap(-1, a, group), True
     return changed
 
 
-def _cycle(came: dict[int, Swap]) -> list[Swap]:
+def _cycle(swap_to: dict[int, Swap]) -> list[Swap]:
     """Return a cycle of negative cost among the last swaps of each node; empty if there is none."""
     state: dict[int, int] = {}
-    for start in came:
+    for start in swap_to:
         node = start
-        while node in came and node not in state:
+        while node in swap_to and node not in state:
             state[node] = start
-            node = came[node].a
-        if state.get(node) == start and node in came:
+            node = swap_to[node].a
+        if state.get(node) == start and node in swap_to:
             steps: list[Swap] = []
             end = node
             while not steps or node != end:
-                steps.append(came[node])
-                node = came[node].a
+                steps.append(swap_to[node])
+                node = swap_to[node].a
             return steps[::-1]
     return []

@@ -1,4 +1,4 @@
-"""The cluster as a planner needs it, compact: a million partitions fit into about 200 MB.
+"""A compact cluster model for planning: a million partitions fit into about 200 MB.
 
 Brokers are numbered 0…n−1 in the order of their ids ("index"), partitions in the order of topic and number. A partition
 is a row over parallel arrays; its replicas are a tuple of broker indexes, shared by all partitions with the same
@@ -41,8 +41,8 @@ class PlanCluster:
     """Brokers by id, and partitions as columns.
 
     topic_of: index into topics. leader: broker index; NONE: no leader, UNKNOWN: unknown or not listed. size_bytes: of
-    one replica, UNKNOWN if not known. moving: partitions under reassignment, whose replicas are in flux. topic_ids: one
-    per topic, empty if none is known.
+    one replica, or UNKNOWN. moving: partitions under reassignment, whose replicas may still change. topic_ids: one per
+    topic, empty if all are unknown.
     """
 
     brokers: tuple[PlanBroker, ...]
@@ -73,11 +73,11 @@ class PlanCluster:
         """Return the cluster with only the topics that the function accepts."""
         keep = [accepts(name) for name in self.topics]
         renumbered = {old: new for new, old in enumerate(t for t, is_selected in enumerate(keep) if is_selected)}
-        taken = self.take([p for p, t in enumerate(self.topic_of) if keep[t]])
+        selected = self.take([p for p, t in enumerate(self.topic_of) if keep[t]])
         return replace(
-            taken,
+            selected,
             topics=tuple(name for name, is_selected in zip(self.topics, keep, strict=True) if is_selected),
-            topic_of=array("i", (renumbered[t] for t in taken.topic_of)),
+            topic_of=array("i", (renumbered[t] for t in selected.topic_of)),
             topic_ids=tuple(each for each, is_selected in zip(self.topic_ids, keep, strict=False) if is_selected),
         )
 
@@ -95,7 +95,7 @@ class PlanCluster:
 
 
 class _Columns:
-    """Collects rows by topic; ids become indexes, equal replica lists become one tuple."""
+    """A builder of the columns, topic by topic. Ids become indexes; equal replica lists share one tuple."""
 
     def __init__(self, brokers: Iterable[PlanBroker]) -> None:
         self.brokers = tuple(sorted(brokers, key=lambda broker: broker.id))
@@ -155,8 +155,8 @@ def from_state(
 def from_export(document: object) -> PlanCluster:
     """Return the cluster in the JSON of `kctl cluster export` (kctl.cluster.export). Raises InvalidFile.
 
-    A broker without a host, if others have one, is down: the export has it from replica lists only. A replica on a
-    broker that is not listed adds that broker, as down.
+    A broker without a host, if others have one, is down: the export lists it only because of its replicas. A
+    replica on an unlisted broker adds that broker, as down.
     """
     if not isinstance(document, Mapping):
         raise _invalid("not a JSON object")
@@ -211,8 +211,8 @@ def _broker(row: Mapping[str, Any], with_hosts: bool) -> PlanBroker:
         rows = [entry for entry in log_dirs if isinstance(entry, Mapping)]
         online = [entry.get("cordoned") is True for entry in rows if entry.get("replicas") is not None]
         cordoned = bool(online) and all(online)
-        known = [entry.get("usable_bytes") for entry in rows if entry.get("cordoned") is not True]
-        usable = tuple(n for n in known if type(n) is int and n >= 0) or None
+        usable_values = [entry.get("usable_bytes") for entry in rows if entry.get("cordoned") is not True]
+        usable = tuple(n for n in usable_values if type(n) is int and n >= 0) or None
     return PlanBroker(node, rack or None, alive, usable, cordoned)
 
 

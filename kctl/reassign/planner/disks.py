@@ -1,4 +1,4 @@
-"""The log dir of each replica on its broker, as a plan needs it."""
+"""The log dir of each replica on its broker."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ def disks_of(cluster: PlanCluster, log_dirs: Mapping[int, list[LogDir]]) -> dict
         topic_rows[cluster.topics[topic]][cluster.number[p]] = p
     by_broker = {}
     for index, broker in enumerate(cluster.brokers):
-        known = [log_dir for log_dir in log_dirs.get(broker.id, ()) if log_dir.error is None]
+        online = [log_dir for log_dir in log_dirs.get(broker.id, ()) if log_dir.error is None]
         # Replicas in a cordoned log dir stay, as on an excluded broker.
-        if broker.alive and known:
-            by_broker[index] = _broker_disks(broker.id, known, topic_rows)
+        if broker.alive and online:
+            by_broker[index] = _broker_disks(broker.id, online, topic_rows)
     return by_broker
 
 

@@ -23,8 +23,8 @@ class BalanceGoal(str, Enum):
 class Goals:
     """Options of a plan, by broker id.
 
-    brokers: place all replicas on these (None: on any live broker). add_brokers: new brokers that get an even share,
-    besides those that hold replicas. exclude_brokers: receive nothing, keep their replicas. tolerance: allowed
+    brokers: the only brokers that may hold replicas (None: any live broker). add_brokers: new brokers that get an even
+    share, in addition to those with replicas. exclude_brokers: receive no replicas and keep theirs. tolerance: allowed
     deviation from the mean (0.1: ±10 %); floor and ceil of the mean are always allowed. log_dirs: balance the log dirs
     within each broker. max_moves, max_bytes: the plan stops there and is marked incomplete.
     """
@@ -49,9 +49,9 @@ class Goals:
 
     @property
     def even_replicas(self) -> bool:
-        """Return whether replica counts must be even."""
-        named = self.remove_brokers or self.add_brokers or self.brokers is not None
-        return bool(named or self.replication_factor is not None or BalanceGoal.REPLICAS in self.balance)
+        """Return True if replica counts must be even."""
+        has_brokers = self.remove_brokers or self.add_brokers or self.brokers is not None
+        return bool(has_brokers or self.replication_factor is not None or BalanceGoal.REPLICAS in self.balance)
 
     @property
     def even_leaders(self) -> bool:
@@ -60,17 +60,17 @@ class Goals:
 
 @dataclass(frozen=True, slots=True)
 class Roles:
-    """Brokers by index. hosts may receive replicas; leaving must end empty; the others keep their replicas."""
+    """Brokers by index. hosts may receive replicas; leaving must end up empty; the others keep their replicas."""
 
     hosts: tuple[int, ...]
     leaving: frozenset[int]
 
 
 def resolve(goals: Goals, cluster: PlanCluster) -> Roles:
-    """Check goals against the cluster. Raises UsageError, NotFound (no such broker), Refused (cannot be reached)."""
+    """Check goals against the cluster. Raises UsageError, NotFound (no such broker), Refused (unattainable)."""
     check_options(goals)
     index = cluster.index_of()
-    _check_known(goals, index.keys())
+    _check_brokers_exist(goals, index.keys())
     dead = {broker.id for broker in cluster.brokers if not broker.alive}
     cordoned = {broker.id for broker in cluster.brokers if broker.cordoned}
     receivers = goals.add_brokers | (goals.brokers or frozenset())
@@ -108,7 +108,7 @@ def resolve(goals: Goals, cluster: PlanCluster) -> Roles:
 
 
 def check_options(goals: Goals) -> None:
-    """Check what does not depend on the cluster. Raises UsageError."""
+    """Check the options that do not depend on the cluster. Raises UsageError."""
     both = goals.remove_brokers & (goals.add_brokers | (goals.brokers or frozenset()))
     if both:
         raise UsageError(
@@ -139,11 +139,11 @@ def check_options(goals: Goals) -> None:
         raise UsageError("the plan has no goal", hint="add one, e.g. --remove-broker 3 or --balance replicas")
 
 
-def _check_known(goals: Goals, known: Collection[int]) -> None:
-    named = goals.remove_brokers | goals.add_brokers | (goals.brokers or frozenset()) | goals.exclude_brokers
-    unknown = named - set(known)
+def _check_brokers_exist(goals: Goals, brokers: Collection[int]) -> None:
+    selected = goals.remove_brokers | goals.add_brokers | (goals.brokers or frozenset()) | goals.exclude_brokers
+    unknown = selected - set(brokers)
     if unknown:
-        ids = sorted(known)
+        ids = sorted(brokers)
         more = f" and {len(ids) - 20} more" if len(ids) > 20 else ""
         raise NotFound(
             f"{_brokers(unknown)} not in the cluster", hint=f"its brokers: {', '.join(map(str, ids[:20]))}{more}"
@@ -173,5 +173,5 @@ def _check_racks(cluster: PlanCluster, hosts: set[int]) -> None:
 
 
 def _brokers(ids: object) -> str:
-    found = sorted(ids)  # type: ignore[call-overload]
-    return f"broker {found[0]} is" if len(found) == 1 else f"brokers {', '.join(map(str, found))} are"
+    nodes = sorted(ids)  # type: ignore[call-overload]
+    return f"broker {nodes[0]} is" if len(nodes) == 1 else f"brokers {', '.join(map(str, nodes))} are"

@@ -1,8 +1,8 @@
-"""Preferred leaders: the fewest partitions that get another first replica, until every broker leads its share.
+"""Preferred leaders: change the first replica of as few partitions as possible, until every broker leads its share.
 
-No data moves. The same graph of brokers as for replicas: a partition led by a with a replica on b is an edge a → b of
-cost +1 (another leader than before), −1 (back to it) or 0. Beginning with no change and pushing along cheapest chains
-gives the fewest changes (kctl.reassign.planner.chains).
+No data moves. The graph of brokers is the same as for replicas: a partition led by a with a replica on b is an edge
+a → b of cost +1 (the leader changes), −1 (the original leader returns) or 0. Starting with no change and pushing along
+cheapest chains gives the fewest changes (kctl.reassign.planner.chains).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from math import ceil, floor
 
 from kctl.reassign.planner.bounds import leader_changes_needed, leader_changes_proven
 from kctl.reassign.planner.chains import cancel_cycles, drain
-from kctl.reassign.planner.levelling import level_out, met, settle
+from kctl.reassign.planner.levelling import level_out, settle, targets_met
 from kctl.reassign.planner.targets import Targets
 
 _PAIRS = 40_000_000
@@ -21,7 +21,7 @@ _PAIRS = 40_000_000
 
 @dataclass(frozen=True, slots=True)
 class LeaderAssignment:
-    """first: leader of each partition (broker index). lower_bound: changes that any plan as even as this one needs."""
+    """first: leader of each partition (broker index). lower_bound: changes that any equally even plan needs."""
 
     first: list[int]
     changes: int
@@ -29,16 +29,16 @@ class LeaderAssignment:
 
 
 class _LeaderPlacement:
-    """The leader of each partition, VACANT (n − 1) if its first replica goes. free: partitions that may change."""
+    """The leader of each partition, VACANT (n − 1) if its first replica is removed."""
 
     def __init__(self, rows: Sequence[Sequence[int]], before: Sequence[int], nodes: Sequence[int], n: int) -> None:
-        """rows: brokers that may lead each partition; before: its current leader, VACANT if that is removed."""
+        """Store rows (brokers that may lead each partition) and before (its current leader, VACANT if removed)."""
         self.rows, self.before, self.lead = rows, before, list(before)
         self.nodes = list(nodes)
         self.n = n
         self.loads = [0] * n
         self.changes = 0
-        # home, new, old: a·n + b → partitions that a leads and b could: b was the leader, neither was, a was
+        # a·n + b → partitions that a leads and b could lead: b was the leader, neither was, a was
         self.buckets: tuple[dict[int, list[int]], ...] = ({}, {}, {})
         for p, a in enumerate(self.lead):
             self.loads[a] += 1
@@ -52,7 +52,7 @@ class _LeaderPlacement:
                 self.buckets[kind].setdefault(a * self.n + b, []).append(p)
 
     def edge(self, a: int, b: int, below: int, avoid: frozenset[int]) -> tuple[int, int] | None:
-        """Return the cheapest partition that b can lead instead of a, and its cost, if that is less than below."""
+        """Return the cheapest partition that b can lead instead of a, and its cost, if the cost is less than below."""
         key = a * self.n + b
         for cost in range(-1, min(2, below)):
             bucket = self.buckets[cost + 1].get(key)
@@ -86,8 +86,8 @@ def plan_leaders(
 ) -> LeaderAssignment:
     """Choose a leader for each partition.
 
-    rows: the replicas that each will have; before: its first replica until now. hosts: brokers that may become leader.
-    Not even: only partitions whose first replica goes away get another one, as evenly as these allow.
+    rows: the planned replicas of each partition; before: its current first replica. hosts: brokers that may become
+    leader. Not even: change only partitions whose first replica is removed, as evenly as these allow.
     """
     n, vacant, allowed = brokers + 1, brokers, frozenset(hosts)
     choices = [_choices(row, first, allowed) for row, first in zip(rows, before, strict=True)]
@@ -98,7 +98,7 @@ def plan_leaders(
     nodes = sorted({node for row in choices for node in row})
     placement = _LeaderPlacement(choices, firsts, nodes, n)
     _level(placement, targets)
-    if not met(placement, targets):
+    if not targets_met(placement, targets):
         targets = level_out(placement, [node for node in nodes if node in allowed], targets)
     bound = leader_changes_needed(_count(firsts, n), targets, firsts.count(vacant))
     if placement.changes > bound:
@@ -166,10 +166,10 @@ def _straight(placement: _LeaderPlacement, targets: Targets) -> None:
     for a in placement.nodes:
         for b in placement.nodes:
             while loads[a] > most[a] and loads[b] < least[b]:
-                found = placement.edge(a, b, 2, frozenset())
-                if found is None:
+                edge = placement.edge(a, b, 2, frozenset())
+                if edge is None:
                     break
-                placement.swap(found[0], a, b)
+                placement.swap(edge[0], a, b)
 
 
 def _prove(placement: _LeaderPlacement, targets: Targets) -> int:
@@ -178,24 +178,24 @@ def _prove(placement: _LeaderPlacement, targets: Targets) -> int:
 
 
 def _only_vacant(choices: Sequence[Sequence[int]], firsts: Sequence[int], targets: Targets, n: int) -> LeaderAssignment:
-    """Return leaders for partitions that lose theirs, which change in any plan."""
+    """Return leaders for the partitions that lose theirs: these change in any plan."""
     vacant = n - 1
-    lost = [p for p, first in enumerate(firsts) if first == vacant]
+    vacated = [p for p, first in enumerate(firsts) if first == vacant]
     lead = list(firsts)
-    if lost:
-        rows = [choices[p] for p in lost]
-        placement = _LeaderPlacement(rows, [vacant] * len(lost), sorted({node for row in rows for node in row}), n)
+    if vacated:
+        rows = [choices[p] for p in vacated]
+        placement = _LeaderPlacement(rows, [vacant] * len(vacated), sorted({node for row in rows for node in row}), n)
         for node, count in enumerate(_count(firsts, n)[:vacant]):
             placement.loads[node] += count
         for limit in (targets.least, targets.most, [len(choices) + 1] * n):
             _place(placement, limit)
-        for p, node in zip(lost, placement.lead, strict=True):
+        for p, node in zip(vacated, placement.lead, strict=True):
             lead[p] = node
-    return LeaderAssignment(lead, len(lost), len(lost))
+    return LeaderAssignment(lead, len(vacated), len(vacated))
 
 
 def _place(placement: _LeaderPlacement, limit: Sequence[int]) -> None:
-    """Choose leaders for what VACANT leads, as long as brokers are below their limit."""
+    """Choose leaders for the partitions that VACANT leads, as long as brokers are below their limit."""
     loads, vacant = placement.loads, placement.n - 1
     _place_straight(placement, limit)
     drain(

@@ -1,4 +1,4 @@
-"""Bringing loads to their targets by chains, and what is the most even where targets cannot all be met."""
+"""Bring loads to their targets by chains, or make them as even as possible if targets cannot all be met."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Collection
 from kctl.reassign.planner.chains import Network, drain
 from kctl.reassign.planner.targets import Targets
 
-_REACH = 150  # nodes; with more, who could swap loads with whom takes too long to find out
-_ALL = 3  # above every cost: any edge will do
+_REACH = 150  # nodes; with more, computing which brokers can exchange load takes too long
+_ALL = 3  # above every cost: accept any edge
 
 
 def settle(network: Network, targets: Targets, vacant: int) -> None:
-    """Push until every broker is between its least and most, and each group has its total, as far as there are ways."""
+    """Push load until each broker is between least and most and each group has its total, as far as chains exist."""
     loads, least, most, group = network.loads, targets.least, targets.most, targets.group
     nodes = network.nodes
 
@@ -33,7 +33,7 @@ def settle(network: Network, targets: Targets, vacant: int) -> None:
                 over[group[b]] += loads[b]
         return [b for b in brokers if group[b] >= 0 and over[group[b]] * sign > 0]
 
-    # A way that costs 2 is no better than two of 1 by brokers in between: those are tried before dearer ones.
+    # A chain of cost 2 is no better than two of cost 1 through other brokers: try these before more expensive ones.
     drain(network, surplus, lacking, up_to=2)
     drain(network, surplus, lambda: of_groups(with_room(), -1))
     drain(network, surplus, with_room)
@@ -46,7 +46,7 @@ def settle(network: Network, targets: Targets, vacant: int) -> None:
     )
 
 
-def met(network: Network, targets: Targets) -> bool:
+def targets_met(network: Network, targets: Targets) -> bool:
     """Return whether all targets are reached."""
     sums = [0] * len(targets.total)
     for b in network.nodes:
@@ -58,11 +58,11 @@ def met(network: Network, targets: Targets) -> bool:
 
 
 def level_out(network: Network, hosts: Collection[int], targets: Targets) -> Targets:
-    """For targets that cannot all be met: make loads as even as they can be, and say what else would be as even.
+    """Make loads as even as possible if targets cannot all be met; return targets for all equally even loads.
 
-    From the fullest down, a load t gives to any it can reach of t − 2 or less: when none can, the loads are the most
-    even there are (decreasingly minimal; Frank and Murota 2022). Others as even differ in who has t and who t − 1,
-    among brokers that reach each other: these are the groups of the targets that are returned.
+    From the fullest down, a broker with load t gives to any broker within reach with t − 2 or less. When none can, the
+    loads are as even as possible (decreasingly minimal; Frank and Murota 2022). Equally even loads differ only in which
+    brokers within reach of each other have t and which have t − 1: these brokers are the groups of the targets.
     """
     loads, least, most = network.loads, targets.least, targets.most
     inside = sorted(hosts)
@@ -70,7 +70,7 @@ def level_out(network: Network, hosts: Collection[int], targets: Targets) -> Tar
         if any(loads[b] == t for b in inside):
             _give(network, inside, targets, t)
     low, high = loads[:], loads[:]
-    if len(network.nodes) > _REACH:  # the bound is then for plans within these limits, even or not
+    if len(network.nodes) > _REACH:  # the bound then covers all plans within these limits, even or not
         low = [min(pair) for pair in zip(loads, least, strict=True)]
         high = [max(pair) for pair in zip(loads, most, strict=True)]
         return one_group(low, high, loads, inside)
@@ -88,7 +88,7 @@ def level_out(network: Network, hosts: Collection[int], targets: Targets) -> Tar
 
 
 def _give(network: Network, inside: list[int], targets: Targets, t: int) -> None:
-    """From loads of t and more to those of t − 2 and less, where one of the two is off its target."""
+    """Push load from brokers with t or more to brokers with t − 2 or less, if one of the two is off its target."""
     loads, least, most = network.loads, targets.least, targets.most
     drain(
         network,
@@ -103,7 +103,7 @@ def _give(network: Network, inside: list[int], targets: Targets, t: int) -> None
 
 
 def one_group(least: list[int], most: list[int], loads: list[int], hosts: Collection[int]) -> Targets:
-    """Return targets that fix only the sum over all hosts, as the current loads have it."""
+    """Return targets that fix only the sum over all hosts, at the sum of their current loads."""
     group = [-1] * len(loads)
     for b in hosts:
         group[b] = 0
@@ -112,11 +112,11 @@ def one_group(least: list[int], most: list[int], loads: list[int], hosts: Collec
 
 def _reach(network: Network, start: int) -> set[int]:
     """Return the nodes that a unit of start's load can reach."""
-    found, todo = {start}, [start]
+    nodes, todo = {start}, [start]
     while todo:
         a = todo.pop()
         for b in network.nodes:
-            if b not in found and network.edge(a, b, _ALL, frozenset()) is not None:
-                found.add(b)
+            if b not in nodes and network.edge(a, b, _ALL, frozenset()) is not None:
+                nodes.add(b)
                 todo.append(b)
-    return found
+    return nodes

@@ -35,9 +35,9 @@ MAX_TOPICS_BYTES = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class PlanInput:
-    """log_dirs: broker id → its log dirs, where known. lacks: what could not be read, one line each.
+    """The input of a plan. log_dirs: broker id → its log dirs, where known. lacks: one line for each unreadable part.
 
-    unnamed: broker id → replicas of topics that `select_topics` excluded; brokers without any are omitted.
+    unnamed: broker id → replicas of topics that `select_topics` excluded; brokers without such replicas are omitted.
     """
 
     cluster: PlanCluster
@@ -53,10 +53,11 @@ def read_cluster(client: ClusterClient) -> PlanInput:
     moving = ongoing_reassignments(client)
     if moving is None:
         lacks.append("brokers before 2.4 do not report reassignments in progress")
-    answers = fetch_log_dirs(client, state.brokers)
-    lacks += [f"sizes are incomplete: {answer.message}" for answer in answers.values() if isinstance(answer, KctlError)]
-    log_dirs = {node: answer for node, answer in answers.items() if not isinstance(answer, KctlError)}
-    lacks += [f"{d.error}" for topics in log_dirs.values() for d in topics if d.error]
+    responses = fetch_log_dirs(client, state.brokers)
+    errors = [response for response in responses.values() if isinstance(response, KctlError)]
+    lacks += [f"sizes are incomplete: {error.message}" for error in errors]
+    log_dirs = {node: response for node, response in responses.items() if not isinstance(response, KctlError)}
+    lacks += [f"{d.error}" for dirs in log_dirs.values() for d in dirs if d.error]
     return PlanInput(_cluster(state, log_dirs, moving or ()), log_dirs, lacks)
 
 
@@ -71,11 +72,11 @@ def _cluster(
         if (size := size_of(p, by_replica)) is not None
     }
     usable = {
-        node: known
-        for node, topics in log_dirs.items()
-        if (known := tuple(d.usable_bytes for d in topics if d.usable_bytes is not None and not d.cordoned))
+        node: free_bytes
+        for node, dirs in log_dirs.items()
+        if (free_bytes := tuple(d.usable_bytes for d in dirs if d.usable_bytes is not None and not d.cordoned))
     }
-    cordoned = {node for node, topics in log_dirs.items() if is_cordoned(topics)}
+    cordoned = {node for node, dirs in log_dirs.items() if is_cordoned(dirs)}
     return from_state(state, size_bytes=sizes, usable_bytes=usable, moving=moving, cordoned=cordoned)
 
 
@@ -107,19 +108,19 @@ def select_topics(snapshot: PlanInput, names: Sequence[str], patterns: Sequence[
     return replace(
         snapshot,
         cluster=snapshot.cluster.select(selected.__contains__),
-        unnamed=_held_outside(snapshot.cluster, selected),
+        unnamed=_replicas_outside(snapshot.cluster, selected),
     )
 
 
-def _held_outside(cluster: PlanCluster, selected: Collection[str]) -> dict[int, int]:
+def _replicas_outside(cluster: PlanCluster, selected: Collection[str]) -> dict[int, int]:
     """Return broker id → replicas of topics that are not selected."""
     outside = [name not in selected for name in cluster.topics]
     rows = Counter(row for row, topic in zip(cluster.replicas, cluster.topic_of, strict=True) if outside[topic])
-    held = [0] * len(cluster.brokers)
+    counts = [0] * len(cluster.brokers)
     for row, count in rows.items():
         for node in row:
-            held[node] += count
-    return {broker.id: count for broker, count in zip(cluster.brokers, held, strict=True) if count}
+            counts[node] += count
+    return {broker.id: count for broker, count in zip(cluster.brokers, counts, strict=True) if count}
 
 
 def read_topics_file(path: Path) -> list[str]:

@@ -12,8 +12,8 @@ from kctl.reassign.planner.cluster import PlanCluster
 class PartitionChange(NamedTuple):
     """A partition (row in the cluster) whose replicas change; broker ids, the preferred leader first.
 
-    log_dirs: for each replica of `after`, its new log dir if it moves within its broker, else None; likewise
-    log_dirs_before. None: nothing moves within a broker.
+    log_dirs: the new log dir of each replica of `after` that moves within its broker, else None; log_dirs_before: the
+    old one. None: no replica moves within a broker.
     """
 
     partition: int
@@ -74,7 +74,7 @@ def broker_loads(cluster: PlanCluster, changes: Sequence[PartitionChange]) -> tu
 
 
 def rack_loads(brokers: Iterable[BrokerLoad]) -> list[RackLoad]:
-    """Return the sums by rack; brokers without a rack are summed up first."""
+    """Return the sums by rack; the sum of brokers without a rack comes first."""
     sums: dict[str | None, list[int]] = {}
     for row in brokers:
         counts = sums.setdefault(row.rack, [0, 0, 0])

@@ -1,12 +1,12 @@
-"""Balances the log dirs within each broker by moves between them (KIP-113); nothing changes brokers.
+"""Balance the log dirs within each broker by moves between them (KIP-113); no replica changes brokers.
 
 Each log dir gets its share of the broker's bytes within a tolerance: equal shares, or in proportion to the disks if
 their sizes are known. If bytes are unknown or zero, replicas are counted, and the number of moves is minimal. With
 bytes, the minimum is as hard as bin packing: replicas are moved or exchanged one by one, those with the closest size
-first, and a bound shows how good that is.
+first, and a bound shows how good the result is.
 
 A copy needs space beside its original until it is complete: a log dir never receives more than its usable bytes. Log
-dirs with identical sizes are taken for folders of one disk, and share its space.
+dirs with identical sizes are treated as folders of one disk, and share its space.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from typing import NamedTuple
 from kctl.reassign.planner.byte_balance import DEFAULT_TOLERANCE, count_to
 from kctl.reassign.planner.disks import BrokerDisks
 
-_TRIES = 64  # replicas looked at for one exchange
-_WORTH = 20  # a step that does not end at the goal has to bring it nearer by a twentieth of what it copies
+_TRIES = 64  # replicas to try for one exchange
+_WORTH = 20  # a step that misses the goal must reduce the distance by a twentieth of the bytes that it copies
 _FAR = 1 << 62
 
 
 class LogDirMove(NamedTuple):
-    """A replica of a partition (row of the cluster) goes from one log dir of its broker (id) to another."""
+    """A move of a replica of a partition (row of the cluster) from one log dir of its broker (id) to another."""
 
     partition: int
     broker: int
     source: str
     target: str
-    size_bytes: int  # UNKNOWN (−1) when not known
+    size_bytes: int  # UNKNOWN (−1) if unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class LogDirLoad:
 
 @dataclass(slots=True)
 class LogDirPlan:
-    """lower_bound, bytes_lower_bound: no plan with the same balance needs less."""
+    """Moves within brokers. lower_bound, bytes_lower_bound: no plan with the same balance needs less."""
 
     moves: list[LogDirMove] = field(default_factory=list)
     lower_bound: int = 0
@@ -78,7 +78,7 @@ def plan_log_dirs(
     tolerance: allowed deviation from a log dir's share; 0: the default for bytes, floor and ceil for replicas.
     """
     plan = LogDirPlan()
-    left = 0
+    deferred = 0
     moves_room, bytes_room = (_FAR if n is None else n for n in (max_moves, max_bytes))
     for disks in sorted(brokers, key=lambda each: each.broker):
         balancer = _Balancer(disks, frozenset((leaving or {}).get(disks.broker, ())), frozenset(fixed), tolerance)
@@ -87,7 +87,7 @@ def plan_log_dirs(
         bound, bytes_bound = balancer.bounds()
         for move in balancer.moves():
             if moves_room < 1 or bytes_room < max(0, move.size_bytes):
-                left += 1
+                deferred += 1
                 balancer.undo(move.partition)
                 continue
             moves_room, bytes_room = moves_room - 1, bytes_room - max(0, move.size_bytes)
@@ -95,23 +95,23 @@ def plan_log_dirs(
         plan.lower_bound += bound
         plan.bytes_lower_bound += bytes_bound
         plan.after += balancer.loads(balancer.place)
-        plan.unmet += [] if left else balancer.missed()
-    if left:
-        plan.lower_bound, plan.bytes_lower_bound = max(0, plan.lower_bound - left), 0
-        plan.unmet.append(f"{left} moves between log dirs are left for another plan (--max-moves or --max-bytes)")
+        plan.unmet += [] if deferred else balancer.missed()
+    if deferred:
+        plan.lower_bound, plan.bytes_lower_bound = max(0, plan.lower_bound - deferred), 0
+        plan.unmet.append(f"{deferred} moves between log dirs are left for another plan (--max-moves or --max-bytes)")
     return plan
 
 
 class _Balancer:
-    """One broker. weight: bytes of a replica, or 1 where replicas are counted."""
+    """The log dirs of one broker. weight: bytes of a replica, or 1 if replicas are counted."""
 
     def __init__(self, disks: BrokerDisks, leaving: frozenset[int], fixed: frozenset[int], tolerance: float) -> None:
         self.disks = disks
         self.size = {p: size for p, (_, size) in disks.replicas.items() if p not in leaving}
         self.at_first = {p: disks.replicas[p][0] for p in self.size}
         self.place = dict(self.at_first)
-        in_all = sum(max(0, size) for size in self.size.values())
-        self.by_bytes = in_all > 0 and min(self.size.values(), default=0) >= 0
+        total_bytes = sum(max(0, size) for size in self.size.values())
+        self.by_bytes = total_bytes > 0 and min(self.size.values(), default=0) >= 0
         self.load = [disk.fixed_bytes if self.by_bytes else disk.fixed_replicas for disk in disks.disks]
         self.on: list[list[tuple[int, int, int]]] = [[] for _ in disks.disks]  # weight, bytes, partition
         for p, place in self.place.items():
@@ -177,13 +177,13 @@ class _Balancer:
         fits = bisect_right(rows, (self.room[self.pool[b]], _FAR, _FAR)) if self.by_bytes else len(rows)
         near = {first, first - 1, last, last - 1, fits - 1} & set(range(min(fits, len(rows))))
         now = self._violation(a, b, 0)
-        found = min(
+        best = min(
             ((self._violation(a, b, rows[i][0]), rows[i]) for i in near if rows[i][1] <= self.room[self.pool[b]]),
             default=None,
         )
-        if found is None or not _pays(now, found[0], found[1][0]):
+        if best is None or not _pays(now, best[0], best[1][0]):
             return False
-        self._go(found[1], a, b)
+        self._apply(best[1], a, b)
         return True
 
     def _exchange(self, a: int, b: int) -> bool:
@@ -195,33 +195,33 @@ class _Balancer:
         for p in self.on[a][: -_TRIES - 1 : -1]:
             for q in self._partners(b, p[0], least, most):
                 if p[1] <= self.room[self.pool[b]] and q[1] <= self.room[self.pool[a]]:
-                    found = (self._violation(a, b, p[0] - q[0]), p[0] + q[0], p, q)
-                    best = found if best is None or found < best else best
+                    step = (self._violation(a, b, p[0] - q[0]), p[0] + q[0], p, q)
+                    best = step if best is None or step < best else best
         if best is None or not _pays(now, best[0], best[1]):
             return False
-        self._go(best[2], a, b)
-        self._go(best[3], b, a)
+        self._apply(best[2], a, b)
+        self._apply(best[3], b, a)
         return True
 
     def _partners(self, b: int, weight: int, least: int, most: int) -> Iterator[tuple[int, int, int]]:
         rows = self.on[b]
-        for wanted in (weight - most, weight - least):
-            at = bisect_left(rows, (wanted, -1, -1))
+        for target_weight in (weight - most, weight - least):
+            at = bisect_left(rows, (target_weight, -1, -1))
             yield from rows[max(0, at - 1) : at + 1]
 
-    def _go(self, row: tuple[int, int, int], a: int, b: int) -> None:
+    def _apply(self, row: tuple[int, int, int], a: int, b: int) -> None:
         weight, size, p = row
         del self.on[a][bisect_left(self.on[a], row)]
         insort(self.on[b], row)
         self.load[a] -= weight
         self.load[b] += weight
         self.place[p] = b
-        # Its original keeps its room until the copy is complete; a step that is taken back costs none.
+        # The original occupies its space until the copy is complete; a step that is undone needs no space.
         for place, sign in ((a, 1), (b, -1)):
             if self.at_first[p] != place:
                 self.room[self.pool[place]] += sign * size
 
-    # --- what came out ------------------------------------------------------------------------------------------------
+    # --- the result ---------------------------------------------------------------------------------------------------
 
     def moves(self) -> list[LogDirMove]:
         """Return the moves, the smallest first, so that a limit omits few."""
@@ -238,33 +238,33 @@ class _Balancer:
         off = [self.disks.disks[d].path for d in range(len(self.load)) if self.off(d)]
         if not off:
             return []
-        what = "bytes" if self.by_bytes else "replicas"
+        unit = "bytes" if self.by_bytes else "replicas"
         names = ", ".join(off[:3]) + (" …" if len(off) > 3 else "")
         reason = "large partitions, or too little disk space"
-        return [f"log dirs of broker {self.disks.broker} do not reach their share of {what} ({reason}): {names}"]
+        return [f"log dirs of broker {self.disks.broker} do not reach their share of {unit} ({reason}): {names}"]
 
     def bounds(self) -> tuple[int, int]:
-        """Moves and bytes that any plan needs with no log dir further off its limits than the furthest one now is.
+        """Return the moves and bytes that any plan needs to get all log dirs as close to their limits as this one does.
 
-        What is too much in a log dir has to leave it, and takes at least as many of its replicas as of its largest
-        are that much; what is missing has to come, of the largest that are elsewhere.
+        The surplus of a log dir must leave it, with at least as many replicas as its largest that add up to it. A
+        deficit must be copied to it, with at least as many as the largest elsewhere that add up to it.
         """
         start: list[list[int]] = [[] for _ in self.load]
         for p, place in self.at_first.items():
             start[place].append(self.weight(p))
         furthest = max((abs(self.off(d)) for d in range(len(self.load))), default=0)
-        lost = lost_moves = gained = gained_moves = 0
+        surplus = surplus_moves = deficit = deficit_moves = 0
         for d, disk in enumerate(self.disks.disks):
-            had = sum(start[d]) + (disk.fixed_bytes if self.by_bytes else disk.fixed_replicas)
-            over, under = had - self.high[d] - furthest, self.low[d] - furthest - had
+            current = sum(start[d]) + (disk.fixed_bytes if self.by_bytes else disk.fixed_replicas)
+            over, under = current - self.high[d] - furthest, self.low[d] - furthest - current
             if over > 0:
-                lost += over
-                lost_moves += count_to(sorted(start[d], reverse=True), over)
+                surplus += over
+                surplus_moves += count_to(sorted(start[d], reverse=True), over)
             if under > 0:
-                gained += under
+                deficit += under
                 others = [w for other, weights in enumerate(start) if other != d for w in weights]
-                gained_moves += count_to(sorted(others, reverse=True), under)
-        return max(lost_moves, gained_moves), max(lost, gained) if self.by_bytes else 0
+                deficit_moves += count_to(sorted(others, reverse=True), under)
+        return max(surplus_moves, deficit_moves), max(surplus, deficit) if self.by_bytes else 0
 
     def loads(self, place: Mapping[int, int]) -> list[LogDirLoad]:
         replicas = [disk.fixed_replicas for disk in self.disks.disks]
@@ -279,7 +279,7 @@ class _Balancer:
 
 
 def _pays(before: int, after: int, copied: int) -> bool:
-    """Is a step from one violation to another worth what it copies?"""
+    """Return True if reducing the violation justifies the bytes that the step copies."""
     return after < before and (after == 0 or (before - after) * _WORTH >= copied)
 
 
@@ -301,7 +301,7 @@ def _room(disks: BrokerDisks) -> tuple[list[int], list[int]]:
 
 def paths_of(moves: Sequence[LogDirMove]) -> dict[int, dict[int, tuple[str, str]]]:
     """Return partition → broker id → (from, to)."""
-    found: dict[int, dict[int, tuple[str, str]]] = {}
+    paths: dict[int, dict[int, tuple[str, str]]] = {}
     for move in moves:
-        found.setdefault(move.partition, {})[move.broker] = (move.source, move.target)
-    return found
+        paths.setdefault(move.partition, {})[move.broker] = (move.source, move.target)
+    return paths

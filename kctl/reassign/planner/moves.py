@@ -1,9 +1,10 @@
 """The fewest replica copies that bring every broker to its target.
 
-1. Vacancies are filled where most is lacking, and surplus goes straight to brokers that lack: each costs one copy,
-which no plan can do for less. 2. What has no straight way goes by chains: a replica that moves anyway makes room by
-going elsewhere (cost 0) or by staying at home (−1). 3. Where the simple bound is not met, cycles of negative cost
-are cancelled until there is none, and the distances then are a proof that there is no smaller plan."""
+1. Fill vacancies on the brokers with the largest deficit, and move surplus directly to brokers with a deficit: each
+move costs one copy, and no plan needs less. 2. Use chains where no direct move exists: a replica that moves anyway
+makes room by choosing another broker (cost 0) or by staying where it was (−1). 3. If the simple bound is not reached,
+cancel all cycles of negative cost. The remaining distances prove that no plan is smaller.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +12,13 @@ from heapq import heapify, heappop, heappush, heapreplace
 
 from kctl.reassign.planner.bounds import copies_needed, copies_proven
 from kctl.reassign.planner.chains import Swap, apply_chain, cancel_cycles, cheapest_chain, drain
-from kctl.reassign.planner.levelling import level_out, met, one_group, settle
+from kctl.reassign.planner.levelling import level_out, one_group, settle, targets_met
 from kctl.reassign.planner.placement import PlacementState
 from kctl.reassign.planner.rules import Rules
 from kctl.reassign.planner.targets import Targets
 
-_PAIRS = 40_000_000  # looks at a pair of brokers that a proof may take: about a minute
-_LOOKS = 100_000  # likewise, that may be spent on leaders that could stay: a second
+_PAIRS = 40_000_000  # pairs of brokers that a proof may examine: about a minute
+_LEADER_PAIRS = 100_000  # likewise, to keep leaders in place: about a second
 
 
 def plan_moves(
@@ -25,8 +26,8 @@ def plan_moves(
 ) -> tuple[PlacementState, int]:
     """Return the final place of all replicas, and the copies that any equally even plan needs. See PlacementState.
 
-    Not even: targets are kept as far as that costs no copy. What disks have no room for stays VACANT, or where it was:
-    see kctl.reassign.planner.plan.
+    Not even: meet the targets only as far as that costs no copy. A replica that fits on no disk stays VACANT, or where
+    it was: see kctl.reassign.planner.plan.
     """
     least_copies = copies_needed(rules, targets)
     placement = PlacementState(rules, room_bytes)
@@ -42,7 +43,7 @@ def plan_moves(
     _push_by_one_between(placement, targets)
     settle(placement, targets, rules.vacant)
     _fill_anywhere(placement)
-    if not met(placement, targets):
+    if not targets_met(placement, targets):
         targets = level_out(placement, rules.hosts, targets)
         least_copies = copies_needed(rules, targets)
     if placement.copies > least_copies:
@@ -52,7 +53,7 @@ def plan_moves(
 
 
 def _place_the_rest(placement: PlacementState, targets: Targets) -> Targets:
-    """Vacancies that the targets leave no straight way for, each for one copy; then what is met: any load."""
+    """Fill the vacancies that have no direct move, at one copy each; return targets that accept any load."""
     loads, vacant = placement.loads, placement.rules.vacant
     drain(
         placement,
@@ -66,7 +67,7 @@ def _place_the_rest(placement: PlacementState, targets: Targets) -> Targets:
 
 
 def _choose_again(placement: PlacementState, targets: Targets) -> None:
-    """Choose dropped replicas again: another replica of the partition may be a better choice, at no cost."""
+    """Reconsider the dropped replicas: another replica of the partition may be a better choice, at no cost."""
     if any(placement.home[1].values()):
         loads, everywhere = placement.loads, [placement.rules.vacant, *placement.nodes]
         drain(
@@ -96,7 +97,7 @@ def _fill_vacancies(placement: PlacementState, limit: list[int]) -> None:
 def _fill(
     placement: PlacementState, p: int, top: list[tuple[int, int]], racks: dict[int, list[tuple[int, int]]]
 ) -> bool:
-    """Place one vacancy of p; False when no rack with brokers that lack something may have it."""
+    """Place one vacancy of p; return False if no rack with a deficit may hold it."""
     aside: list[tuple[int, int]] = []
     placed = False
     while top and not placed:
@@ -144,8 +145,11 @@ def _push_straight(placement: PlacementState, targets: Targets) -> None:
 
 
 def _push_by_one_between(placement: PlacementState, targets: Targets) -> None:
-    """Ways of two copies through one other broker, many at once: none is dearer than it must be, as those of one copy
-    are used up before (pushing along a cheapest way makes no cheaper one)."""
+    """Apply many chains of two copies through one other broker at once.
+
+    None costs more than necessary, because all chains of one copy are used first, and pushing along a cheapest chain
+    creates no cheaper one.
+    """
     loads, least, most, vacant = placement.loads, targets.least, targets.most, placement.rules.vacant
     hosts = placement.rules.hosts
 
@@ -169,7 +173,7 @@ def _push_by_one_between(placement: PlacementState, targets: Targets) -> None:
 
 
 def _fill_anywhere(placement: PlacementState) -> None:
-    """Fill the remaining vacancies wherever there is room: full disks may prevent an even plan."""
+    """Fill the remaining vacancies on any broker with room: full disks may prevent an even plan."""
     vacant = placement.rules.vacant
     drain(placement, lambda: [vacant] if placement.loads[vacant] else [], lambda: placement.rules.hosts)
 
@@ -178,7 +182,7 @@ def _keep_leaders(placement: PlacementState) -> None:
     """Return preferred leaders to their brokers if followers of other partitions can move for as many copies."""
     leaving, brokers = placement.rules.leaving, placement.rules.cluster.brokers
     placement.leaders_stay = True
-    chains = _LOOKS // len(placement.nodes) ** 2
+    chains = _LEADER_PAIRS // len(placement.nodes) ** 2
     for p, original in enumerate(placement.original):
         first = original[0]
         if first in placement.replicas[p] or first in leaving or not brokers[first].alive:
@@ -191,9 +195,9 @@ def _keep_leaders(placement: PlacementState) -> None:
 
 
 def _bring_back(placement: PlacementState, p: int, b: int, first: int, *, straight: bool) -> bool:
-    """p's replica goes back from b to first, and another's follower from there to b, with no more copies.
+    """Return p's replica from b to first, and move another partition's follower from first to b, at no extra copy.
 
-    Not straight: by a chain of followers of several.
+    Not straight: use a chain of followers of several partitions. Return False, with no change, if there is none.
     """
     copies, avoid = placement.copies, frozenset({p})
     placement.swap(p, b, first)
@@ -202,8 +206,8 @@ def _bring_back(placement: PlacementState, p: int, b: int, first: int, *, straig
         edge = placement.edge(first, b, gained + 1, avoid)
         steps = [Swap(edge[0], first, b)] if edge else []
     else:
-        found = cheapest_chain(placement, [first], {b}, gained, gained, avoid)
-        steps = found[1] if found is not None and found[0] <= gained else []
+        chain = cheapest_chain(placement, [first], {b}, gained, gained, avoid)
+        steps = chain[1] if chain is not None and chain[0] <= gained else []
     if steps and apply_chain(placement, steps) is None:
         return True
     placement.swap(p, first, b)
@@ -211,6 +215,6 @@ def _bring_back(placement: PlacementState, p: int, b: int, first: int, *, straig
 
 
 def _prove(placement: PlacementState, targets: Targets) -> int:
-    """Improve to the optimum, and prove it. Returns the bound; 0 when there was no time for it."""
+    """Improve to the optimum and return the bound that proves it; 0 if the budget was not enough."""
     prices = cancel_cycles(placement, targets, rounds=_PAIRS // len(placement.nodes) ** 2)
     return 0 if prices is None else copies_proven(placement.rules, targets, prices)

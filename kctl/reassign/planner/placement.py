@@ -1,12 +1,13 @@
-"""The placement of replicas during planning: which can move from one broker to another, and at which cost.
+"""The placement of replicas during planning: which replicas can move between two brokers, and at which cost.
 
-Cost of moving a replica of p from broker a to b, in replicas to copy: +1 when b is new to p, −1 when a was (it need not
-be copied there after all). With every replica that may change brokers an edge a → b, cheapest chains over brokers are
+The cost of moving a replica of p from broker a to b, in replicas to copy, is +1 if b is new to p, and −1 if a was new
+to p (the copy to a is no longer needed). If each possible move is an edge a → b, the cheapest chains over brokers equal
 those of the full network partition → rack → broker (a path there enters and leaves a partition by one such swap).
 
-An edge is found, not stored: each broker has a log of the partitions with a replica on it, and each (broker, rack) and
-(broker, broker) a place in that log before which nothing can go. What is skipped can become possible only when its
-partition changes, and then it is appended to the logs again: all searches together read each entry once per rack.
+Edges are searched, not stored. Each broker has a log of the partitions with a replica on it, and each (broker, rack)
+and (broker, broker) has a position in that log before which no partition can move. A skipped partition can move again
+only after its replicas change, and it is then appended to the logs again. So all searches together read each entry once
+per rack.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from kctl.reassign.planner.rules import Rules
 
 
 class PlacementState:
-    """replicas[p]: broker indexes, VACANT for one still to be placed. loads: replicas on each broker."""
+    """replicas[p]: broker indexes, VACANT for a replica without a place. loads: replicas on each broker."""
 
     def __init__(self, rules: Rules, room_bytes: dict[int, int]) -> None:
-        """room_bytes: what may still be copied to a broker (index); absent: any amount."""
+        """Start at the rules' start. room_bytes: bytes that a broker (index) can still receive; absent: any amount."""
         self.rules = rules
         self.racks = rules.racks
         self.original = rules.original
@@ -32,14 +33,12 @@ class PlacementState:
         self.places = max(self.racks) + 1
         self.loads = [0] * n
         self.copies = 0
-        self.leaders_stay = (
-            False  # may partitions not lose their preferred leader? Once set, searches skip them for good
-        )
-        # log 0: replicas that are new where they are; log 1: those that were there (VACANT's among them)
+        self.leaders_stay = False  # True: preferred leaders do not move; searches then skip them permanently
+        # log 0: replicas new to their broker; log 1: original replicas, including vacancies
         self.logs: tuple[list[list[int]], list[list[int]]] = ([[] for _ in range(n)], [[] for _ in range(n)])
         self.rack_at: tuple[dict[int, int], dict[int, int]] = ({}, {})
         self.broker_at: tuple[dict[int, int], dict[int, int]] = ({}, {})
-        # as the logs: a·n + b → partitions that were on b, may return there, and have a replica on a; and the places
+        # like the logs: a·n + b → partitions that were on b, may return to it, and have a replica on a; and positions
         self.home: tuple[dict[int, list[int]], dict[int, list[int]]] = ({}, {})
         self.home_at: tuple[dict[int, int], dict[int, int]] = ({}, {})
         self._returns = [node not in rules.leaving for node in range(n)]
@@ -58,8 +57,8 @@ class PlacementState:
                 changed.append(p)
         for node, log in enumerate(old):
             self.loads[node] = len(log)
-            # Brokers begin at different places, so that few partitions lose two replicas; those that it does not lead
-            # come first, so that few lose their leader.
+            # Brokers start at different positions, so that few partitions lose two replicas. Partitions that a broker
+            # does not lead come first, so that few lose their leader.
             cut = node * len(log) // self.n
             turned = log[cut:] + log[:cut]
             led = [p for p in turned if self.original[p][0] == node]
@@ -70,7 +69,7 @@ class PlacementState:
             self._note_homes(p, self.original[p][:1])
 
     def _note_homes(self, p: int, nodes: Sequence[int]) -> None:
-        """p's replicas on the nodes (those of them that it has) may go back."""
+        """Record that p's replicas on the nodes may return to their original brokers."""
         row, original, vacant = self.replicas[p], self.original[p], self.n - 1
         for back in original:
             if back not in row and self._returns[back]:
@@ -80,35 +79,35 @@ class PlacementState:
                         home.setdefault(node * self.n + back, []).append(p)
 
     def may(self, p: int, a: int, b: int) -> bool:
-        """Return whether p's replica on a may move to b. (a and b differ; a holds a replica.)"""
+        """Return True if p's replica on a may move to b. (a and b differ; a holds a replica.)"""
         row = self.replicas[p]
         if b in row or (self.leaders_stay and self.original[p][0] == a):
             return False
-        rack, racks, held = self.racks[b], self.racks, 0
+        rack, racks, in_rack = self.racks[b], self.racks, 0
         for node in row:
             if racks[node] == rack:
-                held += 1
+                in_rack += 1
         if racks[a] == rack:
-            held -= 1
-        if held and held >= self.rules.limit(p, rack):
+            in_rack -= 1
+        if in_rack and in_rack >= self.rules.limit(p, rack):
             return False
         return b not in self.room or b in self.original[p] or self.size[p] <= self.room[b]
 
     def fits(self, p: int, b: int) -> bool:
-        """Return whether b may hold a replica of p, apart from the rack limit."""
+        """Return True if b may hold a replica of p, ignoring the rack limit."""
         if b in self.replicas[p]:
             return False
         return b not in self.room or b in self.original[p] or self.size[p] <= self.room[b]
 
     def opens(self, p: int, a: int, rack: int) -> bool:
-        """Return whether the rack has room for p's replica on a."""
-        racks, held = self.racks, 0
+        """Return True if the rack has room for p's replica on a."""
+        racks, in_rack = self.racks, 0
         for node in self.replicas[p]:
             if racks[node] == rack:
-                held += 1
+                in_rack += 1
         if racks[a] == rack:
-            held -= 1
-        return not held or held < self.rules.limit(p, rack)
+            in_rack -= 1
+        return not in_rack or in_rack < self.rules.limit(p, rack)
 
     def edge(self, a: int, b: int, below: int, avoid: frozenset[int]) -> tuple[int, int] | None:
         """Return the cheapest replica that can move from a to b and its cost (−1, 0, 1), if less than below."""
@@ -126,7 +125,7 @@ class PlacementState:
     def find(self, a: int, b: int, old: int, avoid: frozenset[int] = frozenset()) -> int:
         """Return a partition that can move from a to b and is new to b, −1 if there is none.
 
-        old: 1 for one that was on a originally (cost 1), else 0. avoid: partitions to skip this time.
+        old: 1 for a replica that was on a originally (cost 1), else 0. avoid: partitions to skip in this search.
         """
         log = self.logs[old][a]
         if not log or not self.receives[b]:
@@ -140,7 +139,7 @@ class PlacementState:
             at_rack[a * self.places + rack] = i
         key = a * self.n + b
         j = start = max(i, at_broker.get(key, 0))
-        passed = -1  # the first that is only avoided: later searches begin there
+        passed = -1  # the first partition skipped only because of avoid: later searches start there
         while j < end:
             p = log[j]
             if a in rows[p] and b not in self.original[p] and self.may(p, a, b):
@@ -189,7 +188,7 @@ class PlacementState:
             self.copies -= 1
             if a in self.room:
                 self.room[a] += self.size[p]
-                for places in self.broker_at:  # what did not fit may fit now
+                for places in self.broker_at:  # replicas that did not fit may fit now
                     for x in range(self.n):
                         places.pop(x * self.n + a, None)
         for node in set(row):

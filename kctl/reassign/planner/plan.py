@@ -42,10 +42,10 @@ from kctl.reassign.planner.warnings import (
 class Plan:
     """A plan. moves: replicas to copy; bytes: of known sizes; unknown_sizes: copies of unknown size.
 
-    lower_bound, leader_lower_bound, bytes_lower_bound: no plan that gets as far needs less. complete: it reaches the
-    goals; otherwise unmet has the reasons (limits, disks, racks). left: moves that a limit leaves for another plan.
-    forced: replicas that must be placed however uneven brokers may be (brokers leave, the factor grows, racks); further
-    moves balance the brokers. warnings: to read before the plan is carried out. hosts: brokers (ids) that may receive.
+    lower_bound, leader_lower_bound, bytes_lower_bound: no plan with the same result needs less. complete: the plan
+    reaches its goals; otherwise unmet has the reasons (limits, disks, racks). left: moves beyond a limit, for another
+    plan. forced: replicas that must move regardless of balance (removed brokers, a higher factor, racks); further moves
+    balance the brokers. warnings: to read before the plan runs. hosts: brokers (ids) that may receive replicas.
     log_dirs: moves within brokers, not counted in moves or bytes; None if not a goal.
     """
 
@@ -73,7 +73,7 @@ class Plan:
 
     @property
     def minimal(self) -> bool:
-        """Return whether it is proven that no plan needs fewer moves or leader changes."""
+        """Return True if the bounds prove that no plan needs fewer moves or leader changes."""
         return self.moves <= self.lower_bound and self.leader_changes <= self.leader_lower_bound
 
 
@@ -83,15 +83,15 @@ class _Placement(NamedTuple):
     rows: list[tuple[int, ...]]
     bounds: tuple[int, int, int]
     unmet: list[str]
-    left: int
+    deferred: int
     forced: int = 0
 
 
 def make_plan(cluster: PlanCluster, goals: Goals, log_dirs: Mapping[int, list[LogDir]] | None = None) -> Plan:
     """Return the smallest plan. log_dirs: broker id → its log dirs, for goals.log_dirs.
 
-    Raises what resolve raises, and Refused if a replica that must move fits on no broker, or if partitions are already
-    being reassigned.
+    Raises the errors of resolve, and Refused if a replica that must move fits on no broker, or if partitions are
+    already being reassigned.
     """
     refuse_moving(cluster)
     roles = resolve(goals, cluster)
@@ -116,7 +116,7 @@ def make_plan(cluster: PlanCluster, goals: Goals, log_dirs: Mapping[int, list[Lo
     if plan.moves:
         warnings += about_racks(cluster, hosts, plan.before, plan.after)
         warnings += about_leaders(plan.after, hosts, goals)
-    plan = replace(plan, warnings=warnings, left=placed.left, forced=placed.forced, hosts=hosts)
+    plan = replace(plan, warnings=warnings, left=placed.deferred, forced=placed.forced, hosts=hosts)
     return _with_log_dirs(plan, goals, roles, log_dirs or {}, stuck) if goals.log_dirs else plan
 
 
@@ -125,7 +125,7 @@ def _place(cluster: PlanCluster, goals: Goals, roles: Roles) -> _Placement:
         return _Placement([], (0, 0, 0), [], 0)
     rows = cluster.replicas
     unmet: list[str] = []
-    bound = bytes_bound = left = forced_moves = 0
+    bound = bytes_bound = deferred = forced_moves = 0
     if goals.moves_data:
         rules = make_rules(cluster, goals, roles)
         forced_moves = rules.forced
@@ -134,34 +134,34 @@ def _place(cluster: PlanCluster, goals: Goals, roles: Roles) -> _Placement:
         targets = replica_targets(rules, goals.tolerance, even=goals.even_replicas)
         placement, bound = plan_moves(rules, targets, _room(cluster, roles), even=goals.even_replicas)
         _check_placed(rules)
-        unmet = _missed(rules, targets, placement.loads) if goals.even_replicas else []
+        unmet = _unmet_counts(rules, targets, placement.loads) if goals.even_replicas else []
         if BalanceGoal.BYTES in goals.balance:
             byte_bounds = balance_bytes(placement, targets if goals.even_replicas else None, goals.tolerance)
             if not byte_bounds.off:
                 bound = max(bound, byte_bounds.lower_bound_moves)
                 bytes_bound = max(bytes_bound, byte_bounds.lower_bound_bytes)
-            unmet += _missed_bytes(cluster, byte_bounds)
+            unmet += _unmet_bytes(cluster, byte_bounds)
         rows = [_in_order(old, new) for old, new in zip(cluster.replicas, placement.replicas, strict=True)]
-        rows, left = _limit(cluster, rows, forced, goals)
-        if left:
-            moves = "1 move is" if left == 1 else f"{left:,} moves are"
+        rows, deferred = _limit(cluster, rows, forced, goals)
+        if deferred:
+            moves = "1 move is" if deferred == 1 else f"{deferred:,} moves are"
             unmet.append(f"{moves} left for another plan (--max-moves or --max-bytes)")
-            # No plan that leaves no more for later needs fewer: its moves and those left make the whole.
-            bound, bytes_bound = max(0, bound - left), 0
+            # No plan that defers as few moves needs fewer: its moves and the deferred ones add up to the whole plan.
+            bound, bytes_bound = max(0, bound - deferred), 0
     if not (goals.moves_data or goals.even_leaders):
         return _Placement(rows, (0, 0, 0), [], 0)
     leaders = _leaders(cluster, rows, roles, goals)
     final = [_first(row, leader) for row, leader in zip(rows, leaders.first, strict=True)]
-    leader_bound = leaders.lower_bound  # for these replicas, which are all there are unless some move
+    leader_bound = leaders.lower_bound  # valid for these replicas; replaced below if replicas move
     if goals.moves_data:
-        leader_bound = max(0, _leader_changes_of_any(cluster, leaders.first, roles, goals) - left)
-    return _Placement(final, (bound, bytes_bound, leader_bound), unmet, left, forced_moves)
+        leader_bound = max(0, _min_leader_changes(cluster, leaders.first, roles, goals) - deferred)
+    return _Placement(final, (bound, bytes_bound, leader_bound), unmet, deferred, forced_moves)
 
 
 def _with_log_dirs(
     plan: Plan, goals: Goals, roles: Roles, log_dirs: Mapping[int, list[LogDir]], stuck: Collection[int]
 ) -> Plan:
-    """Add moves within brokers. A partition that also changes brokers keeps its log dirs for now."""
+    """Add moves within brokers. A partition that also changes brokers keeps its log dirs in this plan."""
     cluster = plan.cluster
     disks = disks_of(cluster, log_dirs)
     excluded = {node for node, broker in enumerate(cluster.brokers) if broker.id in goals.exclude_brokers}
@@ -171,7 +171,7 @@ def _with_log_dirs(
     for p, change in moving.items():
         for node in set(change.before).difference(change.after):
             leaving.setdefault(node, []).append(p)
-    found = plan_log_dirs(
+    log_dir_plan = plan_log_dirs(
         [disks[node] for node in staying if node in disks],
         leaving=leaving,
         fixed={*moving, *stuck},
@@ -179,20 +179,20 @@ def _with_log_dirs(
         max_moves=None if goals.max_moves is None else max(0, goals.max_moves - plan.moves),
         max_bytes=None if goals.max_bytes is None else max(0, goals.max_bytes - plan.bytes),
     )
-    unmet = [*plan.unmet, *found.unmet]
+    unmet = [*plan.unmet, *log_dir_plan.unmet]
     cordoned = [f"{d.path} of broker {node}" for node, dirs in sorted(log_dirs.items()) for d in dirs if d.cordoned]
     warnings = [f"cordoned log dirs stay as they are: {', '.join(cordoned[:5])}"] if cordoned else []
     unknown = cluster.ids(node for node in staying if node not in disks)
     if unknown:
         unmet.append(f"the log dirs of brokers {', '.join(map(str, unknown[:5]))} are unknown: they stay as they are")
     warnings = [*plan.warnings, *warnings]
-    return replace(plan, changes=_add_paths(plan, found), unmet=unmet, warnings=warnings, log_dirs=found)
+    return replace(plan, changes=_add_paths(plan, log_dir_plan), unmet=unmet, warnings=warnings, log_dirs=log_dir_plan)
 
 
-def _add_paths(plan: Plan, found: LogDirPlan) -> list[PartitionChange]:
+def _add_paths(plan: Plan, log_dir_plan: LogDirPlan) -> list[PartitionChange]:
     """Add the log dirs of replicas that move within a broker to the changes."""
     changes = {change.partition: change for change in plan.changes}
-    for p, paths in paths_of(found.moves).items():
+    for p, paths in paths_of(log_dir_plan.moves).items():
         ids = plan.cluster.ids(plan.cluster.replicas[p])
         change = changes.get(p, PartitionChange(p, ids, ids))
         changes[p] = change._replace(
@@ -203,14 +203,14 @@ def _add_paths(plan: Plan, found: LogDirPlan) -> list[PartitionChange]:
 
 
 def _room(cluster: PlanCluster, roles: Roles) -> dict[int, int]:
-    """Return the usable bytes of hosts that might not fit everything; the others need no check."""
+    """Return the usable bytes of hosts that might run out of space; the others need no check."""
     largest = sum(size for size in cluster.size_bytes if size > 0)
-    found = {}
+    room = {}
     for node in roles.hosts:
         usable = cluster.brokers[node].usable_bytes
         if usable is not None and sum(usable) < largest:
-            found[node] = sum(usable)
-    return found
+            room[node] = sum(usable)
+    return room
 
 
 def _check_placed(rules: Rules) -> None:
@@ -224,7 +224,7 @@ def _check_placed(rules: Rules) -> None:
         )
 
 
-def _missed(rules: Rules, targets: Targets, loads: Sequence[int]) -> list[str]:
+def _unmet_counts(rules: Rules, targets: Targets, loads: Sequence[int]) -> list[str]:
     off = [b for b in rules.hosts if not targets.least[b] <= loads[b] <= targets.most[b]]
     if not off:
         return []
@@ -233,7 +233,7 @@ def _missed(rules: Rules, targets: Targets, loads: Sequence[int]) -> list[str]:
     return [f"{subject} not reach the target replica count, due to disk space or racks: {names}"]
 
 
-def _missed_bytes(cluster: PlanCluster, bounds: ByteBound) -> list[str]:
+def _unmet_bytes(cluster: PlanCluster, bounds: ByteBound) -> list[str]:
     unmet = []
     unknown = sum(1 for size in cluster.size_bytes if size < 0)
     if unknown:
@@ -264,16 +264,16 @@ def _in_order(old: tuple[int, ...], new: Iterable[int]) -> tuple[int, ...]:
 def _limit(
     cluster: PlanCluster, rows: list[tuple[int, ...]], forced: list[int], goals: Goals
 ) -> tuple[list[tuple[int, ...]], int]:
-    """Return as much of the plan as max_moves and max_bytes allow, and the number of moves left out.
+    """Return the part of the plan within max_moves and max_bytes, and the number of deferred moves.
 
-    Mandatory moves come first. Partitions are independent: any part of a plan keeps the rules.
+    Mandatory moves come first. Partitions are independent: any part of a plan follows the rules.
     """
     if goals.max_moves is None and goals.max_bytes is None:
         return rows, 0
     moves = goals.max_moves if goals.max_moves is not None else 1 << 62
     room = goals.max_bytes if goals.max_bytes is not None else 1 << 62
     first = set(forced)
-    left, limited = 0, rows[:]
+    deferred, limited = 0, rows[:]
     for p in [*forced, *(p for p in range(len(rows)) if p not in first)]:
         copies = len(set(rows[p]).difference(cluster.replicas[p]))
         needed = copies * max(0, cluster.size_bytes[p])
@@ -282,8 +282,8 @@ def _limit(
             room -= needed
         else:
             limited[p] = cluster.replicas[p]
-            left += copies
-    return limited, left
+            deferred += copies
+    return limited, deferred
 
 
 def _leaders(cluster: PlanCluster, rows: Sequence[Sequence[int]], roles: Roles, goals: Goals) -> LeaderAssignment:
@@ -293,20 +293,20 @@ def _leaders(cluster: PlanCluster, rows: Sequence[Sequence[int]], roles: Roles, 
     )
 
 
-def _leader_changes_of_any(cluster: PlanCluster, after: Sequence[int], roles: Roles, goals: Goals) -> int:
+def _min_leader_changes(cluster: PlanCluster, after: Sequence[int], roles: Roles, goals: Goals) -> int:
     """Return the leader changes that any plan needs, with the same balance if that is a goal."""
     n = len(cluster.brokers)
-    held, led = [0] * n, [0] * n
+    firsts, led = [0] * n, [0] * n
     for row, leader in zip(cluster.replicas, after, strict=True):
-        held[row[0]] += 1
+        firsts[row[0]] += 1
         led[leader] += 1
-    lost = sum(held[node] for node in roles.leaving)
+    forced = sum(firsts[node] for node in roles.leaving)
     if not goals.even_leaders:
-        return lost
+        return forced
     targets = even_targets(sum(led[node] for node in roles.hosts), roles.hosts, n, goals.tolerance)
     if any(not targets.least[node] <= led[node] <= targets.most[node] for node in roles.hosts):
-        return lost
-    return leader_changes_needed(held, targets, lost)
+        return forced
+    return leader_changes_needed(firsts, targets, forced)
 
 
 def _first(row: Sequence[int], leader: int) -> tuple[int, ...]:
@@ -325,7 +325,7 @@ class ChangeCounts(NamedTuple):
 
 
 def count_changes(cluster: PlanCluster, changes: Iterable[PartitionChange]) -> ChangeCounts:
-    """Count what changes copy, and which of them change the preferred leader."""
+    """Count the copies of the changes, and the changes of preferred leaders."""
     moves = size_bytes = unknown = leader_changes = 0
     for change in changes:
         copies = len(set(change.after).difference(change.before))
@@ -355,13 +355,13 @@ def _assemble(
 
 
 def reassignments(plan: Plan) -> list[Reassignment]:
-    """Return the changes of a plan as partitions with their targets, which a run carries out."""
+    """Return the changes of a plan as the reassignments that a run submits."""
     cluster = plan.cluster
     ids = cluster.topic_ids or (None,) * len(cluster.topics)
-    found = []
+    rows = []
     for p, before, after, dirs_before, dirs in plan.changes:
         topic, size = cluster.topic_of[p], cluster.size_bytes[p]
-        found.append(
+        rows.append(
             Reassignment(
                 topic=cluster.topics[topic],
                 partition=cluster.number[p],
@@ -373,4 +373,4 @@ def reassignments(plan: Plan) -> list[Reassignment]:
                 topic_id=ids[topic],
             )
         )
-    return found
+    return rows

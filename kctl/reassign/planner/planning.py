@@ -25,7 +25,7 @@ Progress = Callable[[str], AbstractContextManager[object]]
 
 @dataclass(frozen=True, slots=True)
 class PlanRequest:
-    """A request for a plan. topics, patterns: neither for all topics. export: a file of `kctl cluster export`.
+    """A request for a plan. topics, patterns: all topics if both are empty. export: a file of `kctl cluster export`.
 
     rate_bytes, max_concurrent_moves, batch_bytes: see plan_execution. options: recorded in the plan file.
     """
@@ -43,12 +43,12 @@ class PlanRequest:
 def plan_request(
     request: PlanRequest, connect: Connect, *, progress: Progress, warn: Callable[[str], None]
 ) -> tuple[Plan, Execution]:
-    """Return the smallest plan and how it is to be carried out. connect: called only to read the cluster.
+    """Return the smallest plan and its execution. connect: called only to read the cluster.
 
-    progress: shown around each long step; warn: called with what could not be read. Raises what reading and make_plan
-    raise.
+    progress: shown around each long step; warn: called with a line for each unreadable part. Raises the errors of
+    reading and of make_plan.
     """
-    snapshot = _read(request, connect, progress)
+    snapshot = _read_input(request, connect, progress)
     for line in snapshot.lacks:
         warn(line)
     snapshot = select_topics(snapshot, request.topics, request.patterns)
@@ -68,7 +68,7 @@ def plan_request(
     return plan, execution
 
 
-def _read(request: PlanRequest, connect: Connect, progress: Progress) -> PlanInput:
+def _read_input(request: PlanRequest, connect: Connect, progress: Progress) -> PlanInput:
     if request.export is not None:
         return read_export(request.export)
     with connect() as client, progress("reading the cluster"):
@@ -76,7 +76,7 @@ def _read(request: PlanRequest, connect: Connect, progress: Progress) -> PlanInp
 
 
 def _min_isr_warnings(plan: Plan, connect: Connect) -> list[str]:
-    """Return what fewer replicas mean for acks=all. Reads the cluster only if a topic gets fewer replicas."""
+    """Return warnings about acks=all. Reads the cluster only if a topic gets fewer replicas."""
     lowered = lowered_topics(plan.cluster.topics, plan.cluster.topic_of, plan.changes)
     if not lowered:
         return []

@@ -1,10 +1,10 @@
-"""The rules of one plan over broker indexes: who may hold what, and with which replicas each partition starts.
+"""The rules of one plan over broker indexes: the allowed placements, and the starting replicas of each partition.
 
-Each partition p ends with `wanted` replicas on different brokers, at most `limit` of them in one rack. A cluster
-without racks is one where each broker is a rack of its own: then "two replicas on one broker" is the only rule, and
-it is the rule of racks. What a partition lacks at the start is written as the broker VACANT = n: moving a replica
-"from VACANT" is filling it. That makes decommissioning, growth and balancing one and the same problem: replicas that
-change brokers."""
+Each partition p ends with `factor` replicas on different brokers, at most `limit` of them in one rack. In a cluster
+without racks each broker counts as a rack: the only rule is then that no broker holds two replicas of a partition. A
+missing replica is written as the broker VACANT = n: moving a replica "from VACANT" creates it. So removing brokers,
+adding brokers and balancing are the same problem: replicas that change brokers.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Rules:
     """racks: rack number of each broker, VACANT's last (−1). caps: replication factor → replicas in one rack.
 
     looser: partitions that already exceed the cap and may stay so (without fix_racks): rack → limit.
-    start: replicas that stay, VACANT for each that has to be placed. original: as they were.
+    start: replicas that stay, VACANT for each that must be placed. original: current replicas.
     """
 
     cluster: PlanCluster
@@ -30,8 +30,8 @@ class Rules:
     caps: dict[int, int]
     start: list[list[int]]
     looser: dict[int, dict[int, int]] = field(default_factory=dict)
-    dropping: list[int] = field(default_factory=list)  # what goes first where replicas are too many: 2, 1, 0
-    forced: int = 0  # replicas that have to be placed, wherever balance would have them
+    dropping: list[int] = field(default_factory=list)  # priority of brokers for removing surplus replicas: 2, 1, 0
+    forced: int = 0  # replicas that must be placed regardless of balance
 
     @property
     def vacant(self) -> int:
@@ -55,7 +55,8 @@ def make_rules(cluster: PlanCluster, goals: Goals, roles: Roles) -> Rules:
         sizes[racks[node]] = sizes.get(racks[node], 0) + 1
     rules = Rules(cluster, roles.hosts, roles.leaving, racks, sizes, {}, [])
     hosts = set(roles.hosts)
-    # Dead brokers give first, excluded ones last; of hosts the fullest that does not lead (chains may choose again).
+    # Remove surplus replicas from brokers that are down first, from excluded brokers last. Among hosts, prefer the
+    # fullest broker that does not lead (chains may choose again).
     rules.dropping = [2 if not b.alive else 1 if node in hosts else 0 for node, b in enumerate(cluster.brokers)]
     loads = [0] * len(racks)
     for replicas in cluster.replicas:
@@ -63,17 +64,17 @@ def make_rules(cluster: PlanCluster, goals: Goals, roles: Roles) -> Rules:
             loads[node] += 1
     frozen = set(range(len(cluster.brokers))) - hosts - roles.leaving
     for p, replicas in enumerate(cluster.replicas):
-        wanted = goals.replication_factor or len(replicas)
-        if wanted not in rules.caps:
-            rules.caps[wanted] = rack_cap(wanted, sizes)
-        _start(rules, p, replicas, wanted, loads, goals.fix_racks)
+        factor = goals.replication_factor or len(replicas)
+        if factor not in rules.caps:
+            rules.caps[factor] = rack_cap(factor, sizes)
+        _start(rules, p, replicas, factor, loads, goals.fix_racks)
         if frozen and not frozen.isdisjoint(replicas):
             _make_room(rules, p)
     return rules
 
 
 def _rack_numbers(cluster: PlanCluster, hosts: tuple[int, ...]) -> list[int]:
-    """Equal racks, equal numbers. A broker that is down, or any where a host has no rack, is alone in its own."""
+    """Return a rack number per broker. Brokers that are down, or all if a host has no rack, get a rack of their own."""
     if any(cluster.brokers[node].rack is None for node in hosts):
         return [*range(len(cluster.brokers)), -1]
     numbers: dict[str, int] = {}
@@ -84,25 +85,25 @@ def _rack_numbers(cluster: PlanCluster, hosts: tuple[int, ...]) -> list[int]:
     return [*racks, -1]
 
 
-def rack_cap(wanted: int, sizes: dict[int, int]) -> int:
+def rack_cap(factor: int, sizes: dict[int, int]) -> int:
     """Return ceil(wanted ÷ racks), or the smallest cap with room for all replicas if racks are too small."""
-    cap = -(-wanted // len(sizes))
-    while cap < wanted and sum(min(cap, size) for size in sizes.values()) < wanted:
+    cap = -(-factor // len(sizes))
+    while cap < factor and sum(min(cap, size) for size in sizes.values()) < factor:
         cap += 1
     return cap
 
 
-def _start(rules: Rules, p: int, replicas: tuple[int, ...], wanted: int, loads: list[int], fix_racks: bool) -> None:
+def _start(rules: Rules, p: int, replicas: tuple[int, ...], factor: int, loads: list[int], fix_racks: bool) -> None:
     """Choose the replicas that stay: not those on leaving brokers, then not those above the rack cap or the factor."""
-    racks, leaving, cap = rules.racks, rules.leaving, rules.caps[wanted]
+    racks, leaving, cap = rules.racks, rules.leaving, rules.caps[factor]
     stays = [node for node in replicas if node not in leaving] if leaving else list(replicas)
     count: dict[int, int] = {}
     for node in stays:
         count[racks[node]] = count.get(racks[node], 0) + 1
     over = len(count) < len(stays) and max(count.values()) > cap
-    while len(stays) > wanted or (over and fix_racks):
+    while len(stays) > factor or (over and fix_racks):
         crowded = [node for node in stays if count[racks[node]] > cap]
-        if not crowded and len(stays) <= wanted:
+        if not crowded and len(stays) <= factor:
             break
         node = max(crowded or stays, key=lambda node: (rules.dropping[node], node != replicas[0], loads[node], node))
         stays.remove(node)
@@ -110,21 +111,21 @@ def _start(rules: Rules, p: int, replicas: tuple[int, ...], wanted: int, loads: 
         count[racks[node]] -= 1
     if over and not fix_racks and (worse := {rack: n for rack, n in count.items() if n > cap}):
         rules.looser[p] = worse
-    missing = wanted - len(stays)
+    missing = factor - len(stays)
     rules.forced += missing
     rules.start.append(stays + [rules.vacant] * missing)
 
 
 def _make_room(rules: Rules, p: int) -> None:
-    """Raise the cap if brokers that may receive nothing hold replicas and leave too few places."""
+    """Raise the cap if replicas on brokers that receive none leave too few places."""
     start = rules.start[p]
     cap = rules.caps[len(start)]
     while True:
         room = 0
         for rack, size in rules.rack_sizes.items():
-            held = sum(1 for node in start if rules.racks[node] == rack)
-            taken = sum(1 for node in start if rules.racks[node] == rack and node in rules.hosts)
-            room += max(0, min(rules.limit(p, rack) - held, size - taken))
+            in_rack = sum(1 for node in start if rules.racks[node] == rack)
+            on_hosts = sum(1 for node in start if rules.racks[node] == rack and node in rules.hosts)
+            room += max(0, min(rules.limit(p, rack) - in_rack, size - on_hosts))
         if room >= start.count(rules.vacant) or cap >= len(start):
             return
         cap += 1

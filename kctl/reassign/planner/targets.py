@@ -1,10 +1,10 @@
 """The number of replicas that each broker should hold: as even as the racks allow.
 
-The loads that racks can take are those where, for each set K of racks, no more than f(K) = Σ over partitions of
-min(wanted, Σ over K of limit) replicas lie in K. f is submodular (a truncated sum), so the most even loads come from
-splitting (Fujishige 1980; Groenevelt 1991): try one level for all; if some set cannot take its share, the set that
-lacks most is filled to f(K), the rest gets the remainder, and both are split separately. Within the result each broker
-of a group gets floor or ceil of the group's level; which of the two is left to the moves."""
+A rack set K can hold at most f(K) = Σ over partitions of min(factor, Σ over K of limit) replicas. f is submodular (a
+truncated sum), so splitting gives the most even loads (Fujishige 1980; Groenevelt 1991): try one level for all racks.
+If a set cannot hold its share, fill the set with the largest deficit to f(K), give the remainder to the other racks,
+and split both separately. Each broker of a group then gets floor or ceil of the group's level; the moves decide which.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from math import ceil, floor
 
 from kctl.reassign.planner.rules import Rules
 
-_ENUMERATE = 10  # racks; with more, only sets of those with the least room for a broker are looked at
+_ENUMERATE = 10  # racks; with more, examine only the sets of racks with the least room per broker
 
-# (replicas to place, limit per rack in the order of the racks) → partitions that are like that
+# (replicas to place, limit per rack in the order of the racks) → number of partitions
 Classes = dict[tuple[int, tuple[int, ...]], int]
 
 
@@ -36,7 +36,7 @@ class Targets:
 
 
 def replica_targets(rules: Rules, tolerance: float, *, even: bool) -> Targets:
-    """Water-filled targets; a tolerance widens them. Not even: no broker gets further from its target than it is."""
+    """Return water-filled targets, widened by the tolerance. Not even: no broker moves further from its target."""
     n = len(rules.racks)
     loads = [0] * n
     for replicas in rules.start:
@@ -46,8 +46,8 @@ def replica_targets(rules: Rules, tolerance: float, *, even: bool) -> Targets:
     least[rules.vacant] = most[rules.vacant] = 0
     level_of = _levels(rules)
     slack = Fraction(str(tolerance))
-    # Levels between the same two whole numbers are one group: which rack has how many there does not change how even
-    # it is. At a whole number every broker has just that.
+    # Levels between the same two whole numbers form one group: their distribution over racks does not change the
+    # balance. At a whole number every broker has exactly that many.
     ranges = sorted({(floor(level), ceil(level)) for level in level_of.values()})
     group, total = [-1] * n, [Fraction(0)] * len(ranges)
     mean = sum(level_of[rules.racks[node]] for node in rules.hosts) / len(rules.hosts)
@@ -64,7 +64,7 @@ def replica_targets(rules: Rules, tolerance: float, *, even: bool) -> Targets:
                 current[node] += 1
         for node in rules.hosts:
             least[node], most[node] = min(least[node], loads[node]), max(most[node], current[node])
-    if tolerance or not even:  # what the racks leave to each other is no longer given
+    if tolerance or not even:  # the totals per group are no longer fixed
         return Targets(least, most, [min(g, 0) for g in group], [int(sum(total))])
     return Targets(least, most, group, [int(count) for count in total])
 
@@ -79,41 +79,41 @@ def _levels(rules: Rules) -> dict[int, Fraction]:
 
 
 def _classes(rules: Rules, racks: Sequence[int]) -> Classes:
-    """Return partitions by what their racks can hold, without replicas on brokers that receive nothing."""
+    """Return the number of partitions per class, without replicas on brokers that receive none."""
     hosts, sizes = set(rules.hosts), rules.rack_sizes
     stuck = set(range(rules.vacant)) - hosts
-    plain = {wanted: (wanted, tuple(min(cap, sizes[k]) for k in racks)) for wanted, cap in rules.caps.items()}
+    plain = {factor: (factor, tuple(min(cap, sizes[k]) for k in racks)) for factor, cap in rules.caps.items()}
     classes: Classes = {}
     for p, start in enumerate(rules.start):
         if p not in rules.looser and (not stuck or stuck.isdisjoint(start)):
             key = plain[len(start)]
         else:
-            held = [rules.racks[node] for node in start if node in stuck]
-            room = [max(0, min(rules.limit(p, k) - held.count(k), sizes[k])) for k in racks]
-            key = (len(start) - len(held), tuple(room))
+            stuck_racks = [rules.racks[node] for node in start if node in stuck]
+            room = [max(0, min(rules.limit(p, k) - stuck_racks.count(k), sizes[k])) for k in racks]
+            key = (len(start) - len(stuck_racks), tuple(room))
         classes[key] = classes.get(key, 0) + 1
     return classes
 
 
 def _capacity(classes: Classes, places: Iterable[int]) -> int:
-    """Return f(K) of the module's docstring; places: positions of K's racks."""
-    chosen = list(places)
-    return sum(count * min(wanted, sum(limits[i] for i in chosen)) for (wanted, limits), count in classes.items())
+    """Return f(K) of the module docstring; places: positions of K's racks."""
+    positions = list(places)
+    return sum(count * min(missing, sum(limits[i] for i in positions)) for (missing, limits), count in classes.items())
 
 
 def _split(
     group: list[int], full: tuple[int, ...], classes: Classes, racks: list[int], sizes: dict[int, int],
     levels: dict[int, Fraction],
 ) -> None:  # fmt: skip
-    """Level the group's racks, those in full having taken all they can before."""
+    """Level the group's racks after the racks in full have received all they can hold."""
     place = {rack: i for i, rack in enumerate(racks)}
-    taken = [place[rack] for rack in full]
-    below = _capacity(classes, taken)
-    total = _capacity(classes, [*taken, *(place[rack] for rack in group)]) - below
+    full_places = [place[rack] for rack in full]
+    below = _capacity(classes, full_places)
+    total = _capacity(classes, [*full_places, *(place[rack] for rack in group)]) - below
     hosts = sum(sizes[rack] for rack in group)
     worst, lacks = None, 0
     for subset in _subsets(group, sizes, classes, place):
-        room = _capacity(classes, [*taken, *(place[rack] for rack in subset)]) - below
+        room = _capacity(classes, [*full_places, *(place[rack] for rack in subset)]) - below
         lack = total * sum(sizes[rack] for rack in subset) - room * hosts
         if lack > lacks:
             worst, lacks = subset, lack
@@ -128,7 +128,7 @@ def _split(
 def _subsets(
     group: list[int], sizes: dict[int, int], classes: Classes, place: dict[int, int]
 ) -> Iterable[tuple[int, ...]]:
-    """Proper subsets that may lack room. Among racks that are alike only how many counts."""
+    """Return the proper subsets that may lack room. For identical racks only the number of racks matters."""
     alike = all(len({limits[place[rack]] for rack in group}) == 1 for _, limits in classes)
     if alike and len({sizes[rack] for rack in group}) == 1:
         return ()  # f is concave in the number of racks: no set can lack room

@@ -1,4 +1,4 @@
-"""Why a plan cannot be made or is incomplete, and warnings to read before it is carried out."""
+"""Reasons why a plan is impossible or incomplete, and warnings to read before it runs."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def _partitions(count: int) -> str:
 def without_leader(cluster: PlanCluster) -> frozenset[int]:
     """Return partitions that cannot be copied: without a leader, or with all replicas on brokers that are down."""
     dead = {node for node, broker in enumerate(cluster.brokers) if not broker.alive}
-    lost = {row for row in set(cluster.replicas) if dead.issuperset(row)} if dead else set()
+    all_down = {row for row in set(cluster.replicas) if dead.issuperset(row)} if dead else set()
     return frozenset(
         p
         for p, (row, leader) in enumerate(zip(cluster.replicas, cluster.leader, strict=True))
-        if leader == NONE or row in lost
+        if leader == NONE or row in all_down
     )
 
 
@@ -55,16 +55,16 @@ def about_stuck(cluster: PlanCluster, goals: Goals, roles: Roles, stuck: frozens
 def _why_stuck(cluster: PlanCluster, stuck: Sequence[int]) -> list[str]:
     """Return a line for partitions only on brokers that are down, and one for those that only lack a leader."""
     dead = {node for node, broker in enumerate(cluster.brokers) if not broker.alive}
-    lost = [p for p in stuck if dead.issuperset(cluster.replicas[p])]
+    down = [p for p in stuck if dead.issuperset(cluster.replicas[p])]
     rest = [p for p in stuck if not dead.issuperset(cluster.replicas[p])]
     lines = []
-    if lost:
-        nodes = cluster.ids(sorted({node for p in lost for node in cluster.replicas[p]}))
+    if down:
+        nodes = cluster.ids(sorted({node for p in down for node in cluster.replicas[p]}))
         one = len(nodes) == 1
         where = f"broker {nodes[0]}, which is down" if one else f"brokers that are down ({_few(nodes)})"
-        whose, what = ("its", "the topic") if len(lost) == 1 else ("their", "the topics")
+        whose, what = ("its", "the topic") if len(down) == 1 else ("their", "the topics")
         lines.append(
-            f"{_names(cluster, lost)} {'is' if len(lost) == 1 else 'are'} only on {where}: {whose} records return "
+            f"{_names(cluster, down)} {'is' if len(down) == 1 else 'are'} only on {where}: {whose} records return "
             f"only with {'the broker' if one else 'these brokers'}; otherwise delete and recreate {what}"
         )
     if rest:
@@ -126,26 +126,27 @@ def about_racks(
 ) -> list[str]:
     """Return a warning for racks with so few brokers that each broker gets far more than an even share.
 
-    hosts: brokers (ids) that may receive. before, after: loads as they are and as the plan leaves them.
+    hosts: brokers (ids) that may receive replicas. before, after: loads before and after the plan.
     """
     racks: dict[str | None, list[int]] = {}
     for broker in cluster.brokers:
         if broker.id in hosts:
             racks.setdefault(broker.rack, []).append(broker.id)
-    held = {load.broker: load.replicas for load in after}
-    had = {load.broker: load.replicas for load in before}
-    total = sum(held.get(node, 0) for node in hosts)
+    counts = {load.broker: load.replicas for load in after}
+    counts_before = {load.broker: load.replicas for load in before}
+    total = sum(counts.get(node, 0) for node in hosts)
     if len(racks) < 2 or None in racks or not total:
         return []
     share, largest = total / len(hosts), max(map(len, racks.values()))
     lines = []
     for rack, nodes in sorted(racks.items(), key=lambda row: (len(row[1]), row[0] or "")):
-        full = [node for node in nodes if held.get(node, 0) >= _UNEVEN * share and held[node] > had.get(node, 0)]
+        growing = [node for node in nodes if counts.get(node, 0) > counts_before.get(node, 0)]
+        full = [node for node in growing if counts[node] >= _UNEVEN * share]
         if full and len(nodes) < largest:
-            most = max(full, key=lambda node: held[node])
+            most = max(full, key=lambda node: counts[node])
             few = "only 1 broker" if len(nodes) == 1 else f"only {len(nodes)} brokers"
             lines.append(
-                f"rack {rack} has {few}, the largest rack {largest}: broker {most} will hold {held[most]:,} of "
+                f"rack {rack} has {few}, the largest rack {largest}: broker {most} will hold {counts[most]:,} of "
                 f"{total:,} replicas, while an even share is {share:,.1f}; add brokers to that rack, or use "
                 "--exclude-broker, to avoid that"
             )
@@ -181,21 +182,21 @@ def lowered_topics(
     topics: Sequence[str], topic_of: Sequence[int], changes: Sequence[PartitionChange]
 ) -> dict[str, int]:
     """Return topics that get fewer replicas → the smallest number of replicas of their partitions."""
-    lines: dict[str, int] = {}
+    factors: dict[str, int] = {}
     for change in changes:
         if change.fewer:
             name = topics[topic_of[change.partition]]
-            lines[name] = min(len(change.after), lines.get(name, len(change.after)))
-    return lines
+            factors[name] = min(len(change.after), factors.get(name, len(change.after)))
+    return factors
 
 
 def lowered_by(rows: Iterable[Reassignment]) -> dict[str, int]:
-    """Return the same for a plan file."""
-    lines: dict[str, int] = {}
+    """Return lowered_topics for the reassignments of a plan file."""
+    factors: dict[str, int] = {}
     for r in rows:
         if r.before is not None and len(r.after) < len(r.before):
-            lines[r.topic] = min(len(r.after), lines.get(r.topic, len(r.after)))
-    return lines
+            factors[r.topic] = min(len(r.after), factors.get(r.topic, len(r.after)))
+    return factors
 
 
 def about_min_isr(lowered: Mapping[str, int], min_isr: Mapping[str, int | KctlError]) -> list[str]:

@@ -26,8 +26,8 @@ def alter_reassignments(
     """Request replicas (broker ids, the preferred leader first); None cancels. Return the errors.
 
     Canceling a partition that is not moving is not an error. A target replaces the one in progress. No error means the
-    move was accepted, not completed. After OutcomeUnknown, check whether the partition moves. Raises what
-    `ask_controller` raises if nothing was done.
+    move was accepted, not completed. After OutcomeUnknown, check whether the partition moves. Raises the errors of
+    `ask_controller` if no request took effect.
     """
     from kafka.protocol.admin import AlterPartitionReassignmentsRequest
 

@@ -1,7 +1,7 @@
-"""Moving one batch: compare with the cluster, request what is missing, wait until the batch is complete.
+"""Move one batch: compare it with the cluster, request the missing moves, wait until the batch is complete.
 
-Requests are derived from the cluster, so a batch that a killed process started is continued: moves to the planned
-target are adopted, completed moves are skipped, partitions with the original replicas are requested again.
+Requests are derived from the cluster, so a batch that a killed process started is resumed: moves to the planned target
+are adopted, completed moves are skipped, and partitions with the original replicas are requested again.
 """
 
 from __future__ import annotations
@@ -24,17 +24,15 @@ from kctl.reassign.run.steps import Mode, RunStep
 from kctl.reassign.run.throttle_steps import ThrottleWatch
 
 _POLL_S, _SLOW_POLL_S = 0.5, 5.0
-_AGAIN_S = 5.0  # between two requests for the same thing
+_RETRY_S = 5.0  # between two requests for the same replica
 _SETTLE_S = 10.0  # brokers may report a change this much later than the controller
 _SHOWN = 3
-_UNREACHABLE = frozenset(
-    {PlanPosition.CHANGED, PlanPosition.GONE, PlanPosition.ANEW}
-)  # the target can no longer be reached
+_UNREACHABLE = frozenset({PlanPosition.CHANGED, PlanPosition.GONE, PlanPosition.ANEW})  # the target is unreachable
 _BY_OTHERS = _UNREACHABLE | {PlanPosition.FOREIGN}  # does not resolve by itself
 
 
 def move_batch(run: Run) -> None:
-    """Carry out the next batch, or continue the open one.
+    """Run the next batch, or resume the open one.
 
     Raises Stopped if partitions were changed by others (nothing is requested then), if requests were refused, or if
     there is no progress.
@@ -46,7 +44,7 @@ def move_batch(run: Run) -> None:
     todo = mover.compare()
     if not run.state.batch_open:
         if run.state.mode is not Mode.RUNNING:
-            return  # a pause was requested meanwhile
+            return  # a pause was requested in the meantime
         run.write(RunStep.BATCH_START, batch=number)
     run.in_flight = None
     mover.request(todo)
@@ -57,31 +55,31 @@ def move_batch(run: Run) -> None:
 
 
 class _Mover:
-    """Moves one batch. failed: partitions that will not reach their target → reason; lost: their positions."""
+    """The mover of one batch. failed: partitions that cannot reach their target → reason; failed_at: positions."""
 
     def __init__(self, run: Run, rows: list[Reassignment]) -> None:
         self.run, self.rows = run, rows
         self.observer = PartitionObserver(run.client)
         self.failed: dict[TopicPartition, str] = {}
-        self.copies: list[ReplicaCopy] = []  # of partitions at their target, which are not read again
+        self.copies: list[ReplicaCopy] = []  # of partitions at their target; these are not read again
         self.dirs_requested_at: dict[TopicPartition, float] = {}
-        self.lost: dict[TopicPartition, PlanPosition] = {}
-        self.lost_since: dict[TopicPartition, float] = {}
+        self.failed_at: dict[TopicPartition, PlanPosition] = {}
+        self.off_track_since: dict[TopicPartition, float] = {}
         self.reported_down: dict[int, int] = {}
 
-    def read(self, rows: Sequence[Reassignment], *, fresh: bool = False) -> PlanView:
-        return self.run.retry_transient(lambda: self.observer.read(rows, fresh=fresh), "reading the partitions")
+    def read_view(self, rows: Sequence[Reassignment], *, fresh: bool = False) -> PlanView:
+        return self.run.retry_transient(lambda: self.observer.observe(rows, fresh=fresh), "reading the partitions")
 
-    # --- before -------------------------------------------------------------------------------------------------------
+    # --- checks -------------------------------------------------------------------------------------------------------
 
     def compare(self) -> list[Reassignment]:
-        """Return the partitions to request. Raises Stopped if one is neither as planned nor as this run left it.
+        """Return the partitions to request. Raises Stopped if someone else has changed a partition.
 
-        Transient problems, e.g. a broker that restarts, are awaited up to the stall limit.
+        Wait up to the stall limit for transient problems to resolve, e.g. a broker that restarts.
         """
         since, reported = time.monotonic(), False
         while True:
-            view = self.read(self.rows, fresh=True)
+            view = self.read_view(self.rows, fresh=True)
             positions = {r.tp: position_of(r, view) for r in self.rows}
             self.run.in_flight = sum(1 for each in positions.values() if each is PlanPosition.MOVING)
             problems = self._problems(view, positions)
@@ -90,10 +88,10 @@ class _Mover:
             is_transient = not any(each in _BY_OTHERS for each in positions.values())
             waited = time.monotonic() - since
             if waited > (self.run.limit_s if is_transient else _SETTLE_S):
-                lost = self._lose(positions.values())
+                is_final = self._offer_cancel(positions.values())
                 raise self.run.stopped(
                     f"cannot start the next moves: {some(problems)}",
-                    hint=None if lost else "fix the cause and resume, or cancel and make a new plan",
+                    hint=None if is_final else "fix the cause and resume, or cancel and make a new plan",
                     problems=problems,
                 )
             if waited > _SETTLE_S and not reported:
@@ -101,15 +99,15 @@ class _Mover:
                 reported = True
             self.run.wait(_POLL_S)
 
-    def _lose(self, positions: Collection[PlanPosition]) -> bool:
-        """Return True if the plan can no longer be carried out; resuming would fail again, so offer only cancel."""
-        lost = not _UNREACHABLE.isdisjoint(positions)
-        if lost:
+    def _offer_cancel(self, positions: Collection[PlanPosition]) -> bool:
+        """Return True if the target is unreachable; resuming would fail again, so offer only to cancel."""
+        is_final = not _UNREACHABLE.isdisjoint(positions)
+        if is_final:
             self.run.ways_out = CANCEL_ONLY
-        return lost
+        return is_final
 
     def _problems(self, view: PlanView, positions: dict[TopicPartition, PlanPosition]) -> list[str]:
-        """Return all problems before the batch starts; afterwards only changes by others and missing brokers."""
+        """Return all problems before the batch starts; after that, only changes by others and missing brokers."""
         if not self.run.state.batch_open:
             plan = PlanFile(tuple(self.rows), None, None, (), complete=True, digest="")
             return [str(problem) for problem in check(plan, view.live)]
@@ -121,14 +119,14 @@ class _Mover:
             problems += [f"{r.tp}: broker {node}, the target of a replica, is down or unknown" for node in down]
         return problems
 
-    # --- requesting ---------------------------------------------------------------------------------------------------
+    # --- requests -----------------------------------------------------------------------------------------------------
 
     def request(self, todo: Sequence[Reassignment]) -> None:
         """Request log dirs first, so that brokers know them when the replicas arrive; then the replicas."""
         since = time.monotonic()
         rest = list(todo)
         while rest:
-            view = self.read(rest)
+            view = self.read_view(rest)
             positions = {r.tp: position_of(r, view) for r in rest}
             rest = [
                 r for r in rest if positions[r.tp] in {PlanPosition.BEFORE, PlanPosition.ORDER, PlanPosition.LOG_DIRS}
@@ -172,19 +170,19 @@ class _Mover:
         total = len(self.rows)
         return f"{len(self.failed):,} of {total:,} partition{'' if total == 1 else 's'} failed"
 
-    # --- waiting ------------------------------------------------------------------------------------------------------
+    # --- progress -----------------------------------------------------------------------------------------------------
 
     def wait(self) -> None:
-        """Wait until each partition is at its target. Raises Stopped if one cannot get there, or without progress."""
+        """Wait until each partition is at its target. Raises Stopped if one cannot reach it, or without progress."""
         watch = StallWatch(self.run.state.plan.stall_after_ms)
         throttle_watch = ThrottleWatch(self.run, self.rows)
         open_rows = [r for r in self.rows if r.tp not in self.failed]
         while open_rows:
             throttle_watch.check()
-            began = time.monotonic()
-            view = self.read(open_rows)
+            started = time.monotonic()
+            view = self.read_view(open_rows)
             now = time.monotonic()
-            if now - began > self.run.limit_s / 2:
+            if now - started > self.run.limit_s / 2:
                 watch.reset()  # the cluster was unreachable: measure progress from now
             open_rows = self._open_rows(open_rows, view, now)
             copies = copies_of(open_rows, view, ())
@@ -194,30 +192,30 @@ class _Mover:
             if open_rows and watch.stalled:
                 raise self._stalled(watch, copies, open_rows, view)
             if open_rows:
-                self.run.wait(min(max(_POLL_S, 4 * (now - began)), _SLOW_POLL_S))
+                self.run.wait(min(max(_POLL_S, 4 * (now - started)), _SLOW_POLL_S))
         self.run.in_flight = 0
         if self.failed:
             reasons = list(self.failed.values())
-            self._lose(self.lost.values())
+            self._offer_cancel(self.failed_at.values())
             raise self.run.stopped(f"{self._refused()}: {some(reasons)}", problems=reasons)
 
     def _open_rows(self, rows: list[Reassignment], view: PlanView, now: float) -> list[Reassignment]:
         """Return the rows that are still in progress."""
         open_rows = []
         for r in rows:
-            positions = position_of(r, view)
-            if positions is PlanPosition.REACHED:
+            position = position_of(r, view)
+            if position is PlanPosition.REACHED:
                 self.copies += copies_of([r], view, {r.tp})
                 continue
-            if positions is PlanPosition.LOG_DIRS and now - self.dirs_requested_at.get(r.tp, -_AGAIN_S) >= _AGAIN_S:
-                # Not in the requested log dir: the broker restarted and forgot it, or was not asked yet.
+            if position is PlanPosition.LOG_DIRS and now - self.dirs_requested_at.get(r.tp, -_RETRY_S) >= _RETRY_S:
+                # Not in the requested log dir: the broker restarted and lost the request, or has received none yet.
                 for tp, error in self._request_log_dirs([r], view).items():
                     if not _is_retriable(error):
                         self.failed[tp] = error.message
-            if positions in {PlanPosition.MOVING, PlanPosition.LOG_DIRS}:
-                self.lost_since.pop(r.tp, None)
-            elif now - self.lost_since.setdefault(r.tp, now) > _SETTLE_S:
-                self.failed[r.tp], self.lost[r.tp] = reason(r, view, positions), positions
+            if position in {PlanPosition.MOVING, PlanPosition.LOG_DIRS}:
+                self.off_track_since.pop(r.tp, None)
+            elif now - self.off_track_since.setdefault(r.tp, now) > _SETTLE_S:
+                self.failed[r.tp], self.failed_at[r.tp] = reason(r, view, position), position
             if r.tp not in self.failed:
                 open_rows.append(r)
         return open_rows
@@ -299,11 +297,11 @@ def _count(nodes: Iterable[int]) -> dict[int, int]:
 
 
 def _is_retriable(error: KctlError) -> bool:
-    """Return whether a retry may succeed: Kafka did not reject the request."""
+    """Return True if a retry may succeed: Kafka did not reject the request."""
     return transient(error) or "kafka_error_code" not in error.details
 
 
 def some(lines: Sequence[str]) -> str:
-    """Return the first reasons, and how many more there are."""
+    """Return the first reasons, and the number of others."""
     more = f"; and {len(lines) - _SHOWN:,} more" if len(lines) > _SHOWN else ""
     return "; ".join(lines[:_SHOWN]) + more

@@ -1,8 +1,8 @@
-"""Canceling moves in flight: restore the original replicas in their order, and stop copies between log dirs.
+"""Cancel moves in flight: restore the original replicas in their order, and stop copies between log dirs.
 
-The controller leaves the original replicas of a canceled reassignment in its own order (ReplicaAssignment.reassignTo
-puts the target's first), so the order is restored afterwards, which copies nothing. Partitions at their target stay
-there; `rollback` moves them back.
+The controller leaves the original replicas of a canceled reassignment in another order (target replicas first, see
+ReplicaAssignment.reassignTo), so the order is restored afterwards, which copies nothing. Partitions at their target
+stay there; `rollback` moves them back.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from kctl.reassign.run.run_state import Run
 from kctl.reassign.run.steps import RunStep
 
 _POLL_S = 0.5
-_AGAIN_S = 5.0
+_RETRY_S = 5.0
 
 
 def finish_cancel(run: Run) -> None:
-    """Cancel the open batch for good, then record it."""
+    """Cancel the open batch and record the end of the cancellation."""
     run.write(RunStep.CANCEL_DONE, taken_back=_cancel_moves(run, rows_in_flight(run)))
 
 
@@ -48,7 +48,8 @@ def check_originals(run: Run, rows: list[Reassignment]) -> None:
     """Raise Refused if a partition in flight has no original replica that is up and in sync."""
     if not rows:
         return
-    view = run.retry_transient(lambda: PartitionObserver(run.client).read(rows, fresh=True), "reading the partitions")
+    observer = PartitionObserver(run.client)
+    view = run.retry_transient(lambda: observer.observe(rows, fresh=True), "reading the partitions")
     moving = [r for r in rows if position_of(r, view) is PlanPosition.MOVING]
     run.in_flight = len(moving)
     stuck = []
@@ -72,40 +73,40 @@ def _ids(replicas: tuple[int, ...] | None) -> str:
 
 
 def _cancel_moves(run: Run, rows: list[Reassignment]) -> int:
-    """Cancel moves until none is in flight. Return how many partitions have their original replicas.
+    """Cancel moves until none is in flight. Return the number of partitions with their original replicas.
 
     Raises Stopped if it takes longer than the stall limit. Idempotent.
     """
     observer, since = PartitionObserver(run.client), time.monotonic()
-    asked_at: dict[TopicPartition, float] = {}
-    refused: dict[TopicPartition, str] = {}
+    requested_at: dict[TopicPartition, float] = {}
+    rejected: dict[TopicPartition, str] = {}
     while rows:
-        view = run.retry_transient(lambda: observer.read(rows, fresh=True), "reading the partitions")
+        view = run.retry_transient(lambda: observer.observe(rows, fresh=True), "reading the partitions")
         moving = [r for r in rows if _in_flight(r, view)]
         run.in_flight = len(moving)
         if not moving:
             return sum(1 for r in rows if is_back(r, view))
         if time.monotonic() - since > run.limit_s:
-            why = some(list(refused.values())) if refused else f"the controller has not cancelled {moving[0].tp}"
+            why = some(list(rejected.values())) if rejected else f"the controller has not cancelled {moving[0].tp}"
             raise run.stopped(
                 f"{counted(len(moving), 'partition')} did not return to the original replicas: {why}",
-                problems=list(refused.values()),
+                problems=list(rejected.values()),
             )
         now = time.monotonic()
-        due = [r for r in moving if now - asked_at.get(r.tp, -_AGAIN_S) >= _AGAIN_S]
-        asked_at.update((r.tp, now) for r in due)
-        refused = _request_return(run, due, view) or refused
+        due = [r for r in moving if now - requested_at.get(r.tp, -_RETRY_S) >= _RETRY_S]
+        requested_at.update((r.tp, now) for r in due)
+        rejected = _request_return(run, due, view) or rejected
         time.sleep(_POLL_S)
     return 0
 
 
 def _in_flight(r: Reassignment, view: PlanView) -> bool:
-    """Return whether the plan's move of the partition is in flight."""
+    """Return True if the plan's move of the partition is in flight."""
     return position_of(r, view) is PlanPosition.MOVING or _wrong_order(r, view) or bool(_futures(r, view))
 
 
 def _wrong_order(r: Reassignment, view: PlanView) -> bool:
-    """Return whether the original replicas are in another order, as after a canceled move."""
+    """Return True if the original replicas are in another order, as after a canceled move."""
     partition = view.live.partition(r.tp)
     if partition is None or r.before is None or r.tp in view.live.moving or set(r.before) == set(r.after):
         return False
@@ -123,7 +124,7 @@ def _futures(r: Reassignment, view: PlanView) -> list[tuple[int, str]]:
 
 
 def _request_return(run: Run, rows: list[Reassignment], view: PlanView) -> dict[TopicPartition, str]:
-    """Request what is still to be canceled. Return the refused partitions with the reason."""
+    """Request the remaining cancellations. Return the rejected partitions with the reason."""
     targets: dict[TopicPartition, tuple[int, ...] | None] = {}
     dirs: dict[int, dict[str, list[TopicPartition]]] = {}
     for r in rows:
@@ -131,9 +132,8 @@ def _request_return(run: Run, rows: list[Reassignment], view: PlanView) -> dict[
             targets[r.tp] = None
         elif _wrong_order(r, view):
             targets[r.tp] = r.before
-        for node, path in _futures(
-            r, view
-        ):  # requesting the current log dir stops the copy (ReplicaManager.alterReplicaLogDirs)
+        for node, path in _futures(r, view):
+            # requesting the current log dir stops the copy (ReplicaManager.alterReplicaLogDirs)
             dirs.setdefault(node, {}).setdefault(path, []).append(r.tp)
     failed: dict[TopicPartition, str] = {}
     if targets:

@@ -1,7 +1,7 @@
-"""Checks whether a plan can be carried out now: each entry that cannot, with its reason.
+"""Check whether a plan can run now: a problem for each partition, topic or broker that prevents it.
 
 Pure: a plan and the live state are the parameters. Brokers check little of this: requests are not atomic, and brokers
-accept a move to a disk that is too full, or of a partition that is under-replicated.
+accept moves to a full disk and moves of under-replicated partitions.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kctl.reassign.run.live_state import LiveState
 
 
 class PlanProblem(NamedTuple):
-    """subject: "topic-partition", "topic t", "broker 3" … reason: what is wrong with it."""
+    """A problem of a plan. subject: "topic-partition", "topic t", "broker 3" …"""
 
     subject: str
     reason: str
@@ -30,18 +30,18 @@ class PlanProblem(NamedTuple):
 
 
 def check(plan: PlanFile, live: LiveState, *, ours: frozenset[TopicPartition] = frozenset()) -> list[PlanProblem]:
-    """Return the reasons why `plan` cannot be carried out now.
+    """Return the reasons why `plan` cannot run now.
 
-    live: with the plan's topics, and the log dirs of all brokers. ours: partitions that this run has in flight, which
-    may move. A partition at its target is not a problem.
+    live: with the plan's topics, and the log dirs of all brokers. ours: partitions that this run moves, which may be in
+    flight. A partition at its target is not a problem.
     """
     problems = [*_check_cluster(plan, live), *_check_foreign(plan, live, ours), *_check_topics(plan, live)]
     copies = _SpaceNeeded(live)
-    named = {p.subject for p in problems}
+    subjects = {p.subject for p in problems}
     for r in plan.reassignments:
         state = live.partition(r.tp)
         if state is None:
-            if r.topic in live.topics and f"topic {r.topic}" not in named:
+            if r.topic in live.topics and f"topic {r.topic}" not in subjects:
                 count = len(live.topics[r.topic].partitions)
                 problems.append(PlanProblem(str(r.tp), f"no such partition: the topic has {count}"))
             continue
@@ -52,7 +52,7 @@ def check(plan: PlanFile, live: LiveState, *, ours: frozenset[TopicPartition] = 
 
 
 def unchecked(plan: PlanFile, live: LiveState) -> list[PlanProblem]:
-    """Return what `check` could not verify: sizes and free space that brokers do not report (before 3.3, or down)."""
+    """Return the sizes and free space that `check` could not verify (brokers before 3.3, or down)."""
     copies = _SpaceNeeded(live)
     for r in plan.reassignments:
         state = live.partition(r.tp)
@@ -114,8 +114,8 @@ def _check_partition(r: Reassignment, state: PartitionState, live: LiveState, co
     for node in r.after:
         if node not in live.brokers and node not in state.replicas:
             yield f"broker {node}, the target of a replica, is down or not in the cluster"
-        found = live.log_dirs.get(node)
-        if node not in state.replicas and isinstance(found, list) and is_cordoned(found):
+        log_dirs = live.log_dirs.get(node)
+        if node not in state.replicas and isinstance(log_dirs, list) and is_cordoned(log_dirs):
             yield f"broker {node} would receive a replica, but is cordoned in all log dirs"
     if state.offline:
         yield "it has no leader to copy from"
@@ -137,7 +137,7 @@ def _stale(r: Reassignment, state: PartitionState, live: LiveState) -> str | Non
 
 
 def _check_in_sync(r: Reassignment, state: PartitionState, live: LiveState) -> Iterator[str]:
-    """Replicas that are not in sync are accepted only while they are being added, or on a broker that is down."""
+    """Yield the replicas that must be in sync: all but those being added, and those to remove from brokers down."""
     moving = live.moving.get(r.tp)
     adding = set(moving.adding) if moving else set()
     for node in state.replicas:
@@ -153,26 +153,26 @@ def _check_log_dirs(r: Reassignment, live: LiveState) -> Iterator[str]:
     for node, path in zip(r.after, r.log_dirs or (), strict=False):
         if path is None or node not in live.brokers:
             continue
-        found = live.log_dirs.get(node)
-        if found is None or isinstance(found, KctlError):
-            why = f": {found.message}" if found else ""
+        log_dirs = live.log_dirs.get(node)
+        if log_dirs is None or isinstance(log_dirs, KctlError):
+            why = f": {log_dirs.message}" if log_dirs else ""
             yield f"cannot read log dir {path} of broker {node}{why}"
             continue
-        dirs = {log_dir.path: log_dir for log_dir in found}
+        dirs = {log_dir.path: log_dir for log_dir in log_dirs}
         if path not in dirs:
             yield f"broker {node} has no log dir {path}; it has {', '.join(sorted(dirs))}"
         elif dirs[path].error:
             yield f"log dir {path} of broker {node} is offline"
-        elif dirs[path].cordoned and not _lies_in(dirs[path], r):
+        elif dirs[path].cordoned and not _is_in(dirs[path], r):
             yield f"log dir {path} of broker {node} is cordoned"
 
 
-def _lies_in(log_dir: LogDir, r: Reassignment) -> bool:
+def _is_in(log_dir: LogDir, r: Reassignment) -> bool:
     return any((each.topic, each.partition, each.future) == (*r.tp, False) for each in log_dir.replicas)
 
 
 def _new_log_dirs(r: Reassignment) -> bool:
-    """Return whether a replica moves between the log dirs of its broker."""
+    """Return True if a replica moves between the log dirs of its broker."""
     return r.before is not None and bool(set(receivers_of(r)) - set(r.adding))
 
 
@@ -193,8 +193,8 @@ class _SpaceNeeded:
         self._unknown_size = 0
         self._on_disk: dict[tuple[str, int], dict[int, int]] = {}
         self._arrived: dict[tuple[str, int, int, str], int] = {}
-        for node, found in live.log_dirs.items():
-            for log_dir in () if isinstance(found, KctlError) else found:
+        for node, log_dirs in live.log_dirs.items():
+            for log_dir in () if isinstance(log_dirs, KctlError) else log_dirs:
                 for replica in log_dir.replicas:
                     tp = (replica.topic, replica.partition)
                     self._arrived[replica.topic, replica.partition, node, log_dir.path] = replica.size_bytes
@@ -202,7 +202,7 @@ class _SpaceNeeded:
                         self._on_disk.setdefault(tp, {})[node] = replica.size_bytes
 
     def add(self, r: Reassignment, state: PartitionState) -> None:
-        """Add what the partition's new copies need beyond the bytes already copied."""
+        """Add the bytes that the partition's new copies still need."""
         moving = self._live.moving.get(r.tp)
         receivers = {node for node in r.after if node not in state.replicas or (moving and node in moving.adding)}
         if r.before is not None and _new_log_dirs(r):
@@ -230,11 +230,11 @@ class _SpaceNeeded:
 
     def problems(self) -> list[PlanProblem]:
         """Return the brokers and log dirs with too little space."""
-        found = []
+        problems = []
         for node, needed in sorted(self._needed.items()):
             free = self._free(node)
             if free is not None and needed > free:
-                found.append(
+                problems.append(
                     PlanProblem(
                         f"broker {node}", f"it will receive {format_size(needed)}, but has {format_size(free)} free"
                     )
@@ -243,21 +243,21 @@ class _SpaceNeeded:
             free = next((d.usable_bytes for d in self._online(node) if d.path == path), None)
             if free is not None and needed > free:
                 reason = f"it will receive {format_size(needed)}, but has {format_size(free)} free"
-                found.append(PlanProblem(f"log dir {path} of broker {node}", reason))
-        return found
+                problems.append(PlanProblem(f"log dir {path} of broker {node}", reason))
+        return problems
 
     def unchecked(self) -> list[PlanProblem]:
         """Return brokers whose free space, and partitions whose size, is unknown."""
-        found = []
+        problems = []
         if self._unknown_size:
             count = "1 partition" if self._unknown_size == 1 else f"{self._unknown_size} partitions"
-            found.append(PlanProblem("disk space", f"the size of {count} is unknown and was not counted"))
+            problems.append(PlanProblem("disk space", f"the size of {count} is unknown and was not counted"))
         for node in sorted(self._needed):
             if self._free(node) is None:
-                answer = self._live.log_dirs.get(node)
-                why = answer.message if isinstance(answer, KctlError) else "brokers report it since Kafka 3.3"
-                found.append(PlanProblem(f"broker {node}", f"its free disk space is unknown ({why})"))
-        return found
+                response = self._live.log_dirs.get(node)
+                why = response.message if isinstance(response, KctlError) else "brokers report it since Kafka 3.3"
+                problems.append(PlanProblem(f"broker {node}", f"its free disk space is unknown ({why})"))
+        return problems
 
     def _free(self, node: int) -> int | None:
         """Return the free bytes of all log dirs that can receive replicas; None if one is unknown.
@@ -270,5 +270,5 @@ class _SpaceNeeded:
         return sum({(d.total_bytes, d.usable_bytes): d.usable_bytes or 0 for d in dirs}.values())
 
     def _online(self, node: int) -> list[LogDir]:
-        found = self._live.log_dirs.get(node)
-        return [] if found is None or isinstance(found, KctlError) else [d for d in found if d.receives]
+        log_dirs = self._live.log_dirs.get(node)
+        return [] if log_dirs is None or isinstance(log_dirs, KctlError) else [d for d in log_dirs if d.receives]

@@ -35,7 +35,7 @@ class PlanPosition(str, Enum):
 
 
 class ReplicaPlace(NamedTuple):
-    """A replica on a broker. future_path: the log dir that the replica is being copied to, None if it is not."""
+    """A replica on a broker. future_path: the log dir that the replica is being copied to, else None."""
 
     path: str
     size_bytes: int
@@ -105,29 +105,29 @@ def misplaced(r: Reassignment, places: Mapping[tuple[int, TopicPartition], Repli
 def log_dir_copies(
     r: Reassignment, places: Mapping[tuple[int, TopicPartition], ReplicaPlace]
 ) -> list[tuple[int, ReplicaPlace]]:
-    """Return (broker, its replica) of the plan's copies between log dirs that are in progress."""
-    found = []
+    """Return (broker, replica) of the plan's copies between log dirs that are in progress."""
+    copies = []
     for node, path in misplaced(r, places):
         place = places.get((node, r.tp))
         if place is not None and place.future_path == path:
-            found.append((node, place))
-    return found
+            copies.append((node, place))
+    return copies
 
 
 def log_dirs_as_before(r: Reassignment, places: Mapping[tuple[int, TopicPartition], ReplicaPlace]) -> bool:
-    """Return whether no planned move between log dirs was started, or each was canceled.
+    """Return True if no planned move between log dirs was started, or each was canceled.
 
-    For a partition where only log dirs differ from the plan. False if a broker does not report its replica.
+    For a partition whose log dirs are the only difference. False if a broker does not report its replica.
     """
     wrong = misplaced(r, places)
-    known = all((node, r.tp) in places for node, _ in wrong)
-    return r.before == r.after and bool(wrong) and known and not log_dir_copies(r, places)
+    is_known = all((node, r.tp) in places for node, _ in wrong)
+    return r.before == r.after and bool(wrong) and is_known and not log_dir_copies(r, places)
 
 
 def is_back(r: Reassignment, view: PlanView) -> bool:
-    """Return whether the partition has its original replicas."""
-    found = position_of(r, view)
-    return found is PlanPosition.BEFORE or (found is PlanPosition.LOG_DIRS and log_dirs_as_before(r, view.places))
+    """Return True if the partition has its original replicas."""
+    position = position_of(r, view)
+    return position is PlanPosition.BEFORE or (position is PlanPosition.LOG_DIRS and log_dirs_as_before(r, view.places))
 
 
 def named_brokers(rows: Iterable[Reassignment]) -> set[int]:
@@ -135,25 +135,25 @@ def named_brokers(rows: Iterable[Reassignment]) -> set[int]:
     return {node for r in rows for node, path in zip(r.after, r.log_dirs or (), strict=False) if path is not None}
 
 
-def reason(r: Reassignment, view: PlanView, found: PlanPosition) -> str:
-    """Return one line: why a partition is not at its target."""
+def reason(r: Reassignment, view: PlanView, position: PlanPosition) -> str:
+    """Return one line with the reason why a partition is not at its target."""
     partition = view.live.partition(r.tp)
-    if found is PlanPosition.GONE or partition is None:
+    if position is PlanPosition.GONE or partition is None:
         what = "topic" if r.topic not in view.live.topics else "partition"
         return f"{r.tp}: the {what} no longer exists"
-    if found is PlanPosition.ANEW:
+    if position is PlanPosition.ANEW:
         return f"{r.tp}: the topic was deleted and created again"
-    if found is PlanPosition.FOREIGN:
+    if position is PlanPosition.FOREIGN:
         target = view.live.target(r.tp) or ()
         return f"{r.tp}: another reassignment moves it to {_ids(target)}"
-    if found is PlanPosition.MOVING:
+    if position is PlanPosition.MOVING:
         return f"{r.tp}: it is still being moved"
-    if found is PlanPosition.LOG_DIRS:
+    if position is PlanPosition.LOG_DIRS:
         copied = {node for node, _ in log_dir_copies(r, view.places)}
         missing = misplaced(r, view.places)
         what = "it is still being copied to" if all(node in copied for node, _ in missing) else "it is not in"
         return f"{r.tp}: {what} {', '.join(f'{path} of broker {node}' for node, path in missing)}"
-    if found is PlanPosition.BEFORE:
+    if position is PlanPosition.BEFORE:
         return f"{r.tp}: its replicas are unchanged: {_ids(partition.replicas)}"
     expected = _ids(r.after) if r.before is None else f"{_ids(r.before)} nor {_ids(r.after)}"
     return f"{r.tp}: its replicas are {_ids(partition.replicas)}, {'not' if r.before is None else 'neither'} {expected}"

@@ -1,7 +1,7 @@
 """The journals of reassignments: one file per run, at most one unfinished run per cluster and machine.
 
-`reassignments/<cluster id>/<UTC yyyymmddThhmmss.mmmZ>-<pid>.jsonl` in kctl's state folder. `….request` beside it holds
-a request from another kctl to the process that carries out the run.
+`reassignments/<cluster id>/<UTC yyyymmddThhmmss.mmmZ>-<pid>.jsonl` in kctl's state folder. `….request` next to it holds
+a request from another kctl to the process that runs it.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _WHILE_RUNNING = "watch it with `kctl topic reassign status --watch`, or stop it
 
 
 class RunRequest(str, Enum):
-    """A request from another kctl to the process that carries out a run.
+    """A request from another kctl to the process of a run.
 
-    PAUSE: complete the batch, then pause. CANCEL, PAUSE_NOW: stop at once and release the journal, which the other kctl
-    takes over.
+    PAUSE: complete the batch, then pause. CANCEL, PAUSE_NOW: stop immediately and release the journal; the other kctl
+    takes it over.
     """
 
     PAUSE = "pause"
@@ -53,28 +53,28 @@ def newest(cluster_id: str) -> Path | None:
 
 
 def finished(path: Path) -> bool:
-    """Return whether the last entry is the end of the run. Reads only the end of the file."""
+    """Return True if the last entry is the end of the run. Reads only the end of the file."""
     return run_files.ended(path, RunStep.END.value)
 
 
 def begin(plan: RunPlan) -> Journal:
-    """Create a journal that begins with the plan, and hold it. Raises Refused while another run has not ended."""
-    where = folder(plan.cluster_id)
-    with run_files.one_at_a_time(where):
+    """Create and lock a journal that starts with the plan. Raises Refused while another run has not ended."""
+    parent = folder(plan.cluster_id)
+    with run_files.one_at_a_time(parent):
         other = unfinished(plan.cluster_id)
         if other is not None:
             refuse_second(other)
-        held = journal.create(where / run_files.new_name(where))
+        new_journal = journal.create(parent / run_files.new_name(parent))
         try:
-            held.append(RunStep.BEGIN.value, **begin_entry(plan), pid=os.getpid())
+            new_journal.append(RunStep.BEGIN.value, **begin_entry(plan), pid=os.getpid())
         except BaseException:
-            held.close()
+            new_journal.close()
             raise
-    return held
+    return new_journal
 
 
 def refuse_second(path: Path) -> None:
-    """Raise Refused because the run of `path` has not ended; Busy if a process carries the run out."""
+    """Raise Refused because the run of `path` has not ended; Busy if a process is running it."""
     what, since, pid = _describe(path)
     if journal.is_locked(path):
         process = "" if pid is None else f" (pid {pid})"
@@ -85,7 +85,7 @@ def refuse_second(path: Path) -> None:
 
 
 def _describe(path: Path) -> tuple[str, str, int | None]:
-    """Return "apply of plan.json (run …)", ", started at …", and the process id, as far as the journal has them."""
+    """Return "apply of plan.json (run …)", ", started at …", and the process id, if the journal has them."""
     try:
         state = replay(journal.read(path), name=str(path))
     except InvalidFile:
@@ -96,21 +96,21 @@ def _describe(path: Path) -> tuple[str, str, int | None]:
 # --- requests ---------------------------------------------------------------------------------------------------------
 
 
-def leave_request(path: Path, request: RunRequest) -> None:
-    """Leave a request for the process that holds the journal."""
-    beside, fresh = _request_file(path), path.with_suffix(f".request-{os.getpid()}")
+def write_request(path: Path, request: RunRequest) -> None:
+    """Write a request for the process that holds the journal."""
+    request_file, temporary = _request_file(path), path.with_suffix(f".request-{os.getpid()}")
     try:
-        fresh.unlink(missing_ok=True)
-        fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        temporary.unlink(missing_ok=True)
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with open(fd, "w") as file:  # noqa: PTH123 - a descriptor, no path
             file.write(request.value)
-        fresh.replace(beside)
+        temporary.replace(request_file)
     except OSError as exc:
-        raise OperationFailed(f"cannot write {beside}: {exc.strerror}") from exc
+        raise OperationFailed(f"cannot write {request_file}: {exc.strerror}") from exc
 
 
 def read_request(path: Path) -> RunRequest | None:
-    """Return the request, None if there is none or the word is unknown."""
+    """Return the request, None if there is none or it is unknown."""
     try:
         with journal.opened(_request_file(path)) as fd:
             word = os.read(fd, 64)

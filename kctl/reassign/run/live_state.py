@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 @dataclass
 class LiveState:
-    """brokers: those that are up. topics: the requested topics that exist.
+    """The state of the cluster. brokers: live brokers. topics: the requested topics that exist.
 
-    moving: all partitions under reassignment in the cluster; their replicas are the old and the new ones. log_dirs: of
-    the requested brokers, with all replicas in them.
+    moving: all partitions under reassignment; their replicas are the old and the new ones. log_dirs: of the requested
+    brokers, with all their replicas.
     """
 
     brokers: dict[int, Broker]
@@ -55,7 +55,7 @@ def read_live(
     """Read the cluster. topics: None for all. log_dirs_of: brokers whose log dirs to read, None for all.
 
     Sends one Metadata, one ListPartitionReassignments, and one DescribeLogDirs per broker. Raises NotSupported for
-    brokers before 2.4, and what ClusterClient's requests raise.
+    brokers before 2.4, and the errors of ClusterClient's requests.
     """
     state = client.metadata(topics)
     moving = ongoing_reassignments(client)

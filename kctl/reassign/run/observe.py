@@ -1,4 +1,4 @@
-"""Reads the partitions of a batch: which move, where their replicas are, how large they are."""
+"""Read the partitions of a batch: moves in progress, places and sizes of the replicas."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _METADATA_S = 3.0  # a topic is described as a whole, and may have many more par
 
 
 class PartitionObserver:
-    """Reads partitions repeatedly, with as few requests as possible.
+    """A repeated reader of partitions that sends as few requests as possible.
 
     Each read sends one ListPartitionReassignments for these partitions and DescribeLogDirs to the brokers that receive
     or lead them; Metadata only if a move has ended or the last Metadata is old.
@@ -37,11 +37,11 @@ class PartitionObserver:
         self._moving: set[TopicPartition] = set()
         self._places: ReplicaPlaces = {}
 
-    def read(self, rows: Sequence[Reassignment], *, fresh: bool = False) -> PlanView:
-        """Return the state of the cluster for `rows`. fresh: read Metadata whatever its age.
+    def observe(self, rows: Sequence[Reassignment], *, fresh: bool = False) -> PlanView:
+        """Return the state of the cluster for `rows`. fresh: read Metadata even if the last one is recent.
 
-        Raises what ClusterClient's requests raise. For a broker that does not report its log dirs, the last report is
-        used.
+        Raises the errors of ClusterClient's requests. If a broker does not report its log dirs, its last
+        report is used.
         """
         partitions = [r.tp for r in rows]
         moving = ongoing_reassignments(self._client, partitions) if partitions else {}
@@ -58,8 +58,8 @@ class PartitionObserver:
         nodes = _brokers_to_read(rows, live) & state.brokers.keys()
         if nodes:
             log_dirs = fetch_log_dirs(self._client, nodes, topics=numbers_by_topic(partitions))
-            answered = {node for node, dirs in log_dirs.items() if isinstance(dirs, list)}
-            previous = {key: place for key, place in self._places.items() if key[0] not in answered}
+            responsive = {node for node, dirs in log_dirs.items() if isinstance(dirs, list)}
+            previous = {key: place for key, place in self._places.items() if key[0] not in responsive}
             self._places = previous | places_of(log_dirs)
             live.log_dirs = log_dirs
         return PlanView(live, self._places)

@@ -1,7 +1,7 @@
 """The operations on runs, each in one call: apply, rollback, cancel, pause, resume, verify.
 
-The operator (a terminal, a playbook, a script) sees warnings and progress, and confirms. Nothing is changed before
-`confirm` has returned.
+The operator (a terminal, a playbook, a script) receives warnings and progress, and confirms. No change is made before
+`confirm` returns.
 """
 
 from __future__ import annotations
@@ -38,28 +38,28 @@ if TYPE_CHECKING:
 
 _YIELD_S = 120.0
 _YIELD_POLL_S = 0.2
-_MAX_WARNINGS = 20  # of a plan: a file from elsewhere may have any number
+_MAX_WARNINGS = 20  # of a plan: an external file may have any number
 
 
 class Operator(Protocol):
-    """Watches an operation. The methods are context managers around long waits."""
+    """A watcher of an operation. The context managers wrap long waits."""
 
     def note(self, line: str) -> None: ...
 
     def warn(self, line: str) -> None: ...
 
     def watching(self) -> AbstractContextManager[RunListener]:
-        """Enter before a run continues in this process, leave when the run has ended or stopped."""
+        """Enter before a run starts or resumes in this process, leave when it has ended or stopped."""
         ...
 
     def waiting(self) -> AbstractContextManager[Callable[[], None]]:
-        """Enter before waiting for another process; the function is called again and again."""
+        """Enter before waiting for another process; the function is called repeatedly."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ApplyRequest:
-    """A plan to carry out. source: the plan's name for people. dry_run: check only."""
+    """A plan to apply. source: the plan's name, for messages. dry_run: check only."""
 
     file: PlanFile
     source: str
@@ -74,9 +74,9 @@ class ApplyRequest:
 def apply(
     client: ClusterClient, request: ApplyRequest, operator: Operator, confirm: Callable[[Prepared, Basis], None]
 ) -> Prepared | RunResult:
-    """Check a plan, confirm, and carry the plan out; return what would be done if it is a dry run.
+    """Check a plan, confirm, and run it; return the prepared run if it is a dry run.
 
-    Raises Refused with all reasons why the plan cannot be carried out, what `confirm` raises, and Stopped.
+    Raises Refused with all reasons why the plan cannot run, the errors of `confirm`, and Stopped.
     """
     refuse_while_unfinished(client)
     prepared = prepare(
@@ -92,14 +92,14 @@ def apply(
         operator.note(f"nothing to do: every partition of {prepared.plan.source} is at its target")
         return result_without_run(client, prepared.plan)
     confirm(prepared, basis)
-    with journals.begin(with_throttle_left(prepared.plan)) as held:
-        return carry(client, held, operator, runs.carry_out)
+    with journals.begin(with_throttle_left(prepared.plan)) as locked:
+        return continue_run(client, locked, operator, runs.carry_out)
 
 
 def _warnings(file: PlanFile, prepared: Prepared) -> list[str]:
     lines = [*prepared.unchecked, *(f"plan: {line}" for line in file.warnings[:_MAX_WARNINGS])]
     lines += [f"plan: {line}" for line in file.unmet[:_MAX_WARNINGS]]
-    if not file.warnings:  # a file for Kafka's tool, or a rollback, has no warnings
+    if not file.warnings:  # files of Kafka's tool and rollbacks have no warnings
         lines += about_one_replica(lowered_by(prepared.todo))
     if not file.complete and not file.unmet:
         lines.append("the plan does not reach all its goals")
@@ -115,7 +115,7 @@ def last_run_reversed(client: ClusterClient) -> tuple[PlanFile, str]:
 
 
 def refuse_second_rollback(last: RunPlan) -> None:
-    """Raise Refused if the last run was a rollback, whose reverse would go forward under the name of a rollback."""
+    """Raise Refused if the last run was a rollback: its reverse would apply the plan under the name of a rollback."""
     if last.kind == "rollback":
         raise Refused(
             f"the last run was itself a rollback of {last.source}",
@@ -133,22 +133,22 @@ def cancel_plan(
     report: Callable[[PlanInFlight], None],
     confirm: Callable[[PlanInFlight, Basis], None] | None,
 ) -> PlanInFlight | RunResult:
-    """Cancel the moves in flight of a plan whose journal is not here; confirm None: only report them.
+    """Cancel the moves in flight of a plan whose journal is on another machine; confirm None: only report them.
 
-    report: called with what is in flight and throttled, before anything else happens. Raises as `apply` does.
+    report: called first, with the moves in flight and their throttles. Raises like `apply`.
     """
     refuse_while_unfinished(client)
     basis = unchanged.topics(client, {r.topic for r in file.reassignments})
-    in_flight = take_over.read(client, file, source=source, cluster=client.target.name)
+    in_flight = take_over.read_in_flight(client, file, source=source, cluster=client.target.name)
     report(in_flight)
     if confirm is None or not (in_flight.in_flight or in_flight.throttle):
         return in_flight
     confirm(in_flight, basis)
-    with take_over.begin(in_flight) as held:
-        return carry(client, held, operator, runs.cancel)
+    with take_over.begin(in_flight) as locked:
+        return continue_run(client, locked, operator, runs.cancel)
 
 
-# --- the run that has begun -----------------------------------------------------------------------------------------
+# --- the unfinished run ---------------------------------------------------------------------------------------------
 
 
 def cancel(
@@ -158,28 +158,28 @@ def cancel(
     *,
     timeout_s: float | None = None,
 ) -> RunResult:
-    """Cancel the moves in flight of the unfinished run, and end the run. timeout_s: see `take`."""
+    """Cancel the moves in flight of the unfinished run, and end the run. timeout_s: see `lock_journal`."""
     path = unfinished_run(client)
     confirm(path, read_status(client).run)
-    with take(path, operator, RunRequest.CANCEL, timeout_s=timeout_s) as held:
-        return carry(client, held, operator, runs.cancel)
+    with lock_journal(path, operator, RunRequest.CANCEL, timeout_s=timeout_s) as locked:
+        return continue_run(client, locked, operator, runs.cancel)
 
 
 def pause(client: ClusterClient, operator: Operator, *, now: bool, timeout_s: float | None = None) -> RunResult:
-    """Pause the unfinished run after its batch, or `now`. timeout_s: see `take`."""
+    """Pause the unfinished run after its batch, or `now`. timeout_s: see `lock_journal`."""
 
     def act(run: Run) -> None:
         if run.state.outcome is None:
             runs.pause(run, now=now)
 
     path = unfinished_run(client)
-    with take(path, operator, RunRequest.PAUSE_NOW if now else RunRequest.PAUSE, timeout_s=timeout_s) as held:
-        return carry(client, held, operator, act)
+    with lock_journal(path, operator, RunRequest.PAUSE_NOW if now else RunRequest.PAUSE, timeout_s=timeout_s) as locked:
+        return continue_run(client, locked, operator, act)
 
 
 @dataclass(frozen=True, slots=True)
 class NewRate:
-    """The throttle from now on; None: no throttle."""
+    """The new throttle; None: no throttle."""
 
     rate_bytes: int | None
 
@@ -194,7 +194,7 @@ def resume(
 ) -> RunResult:
     """Resume the unfinished run, or a run that left throttles on brokers that were down. new_rate: None to keep it.
 
-    begin: called when the journal is held, right before the run continues.
+    begin: called when the journal is locked, immediately before the run continues.
     """
 
     def act(run: Run) -> None:
@@ -203,13 +203,13 @@ def resume(
 
     path = unfinished_run(client, reopen=True)
     confirm(read_run(path).state)
-    with take(path, operator) as held:
-        return carry(client, held, operator, act)
+    with lock_journal(path, operator) as locked:
+        return continue_run(client, locked, operator, act)
 
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """own_run: the last run on this machine, if it was of this plan. See `verify`."""
+    """The result of `verify`. own_run: the last run on this machine, if it was of this plan."""
 
     verification: PlanVerification
     own_run: LastRun | None
@@ -248,9 +248,9 @@ def cluster_id(client: ClusterClient) -> str:
 
 
 def unfinished_run(client: ClusterClient, *, reopen: bool = False) -> Path:
-    """Return the journal of the run that has not ended. Raises NotFound.
+    """Return the journal of the unfinished run. Raises NotFound.
 
-    reopen: also of a run that has ended, but had to leave throttles on brokers that were down.
+    reopen: accept a run that has ended, but left throttles on brokers that were down.
     """
     path = journals.unfinished(cluster_id(client))
     if path is None and reopen:
@@ -279,27 +279,27 @@ def refuse_while_unfinished(client: ClusterClient) -> None:
         journals.refuse_second(other)
 
 
-# --- holding the journal -------------------------------------------------------------------------------------------
+# --- locking the journal -------------------------------------------------------------------------------------------
 
 
-def take(
+def lock_journal(
     path: Path, operator: Operator, request: RunRequest | None = None, *, timeout_s: float | None = None
 ) -> Journal:
-    """Hold the journal; with `request`, after the process that holds it has done what was requested.
+    """Lock the journal; with `request`, ask the process that holds it to release it, and wait.
 
     timeout_s: the limit of that wait; None: no limit for the end of a batch (PAUSE), else two minutes. Raises Refused
     (Busy) without a request, TimedOut if that process does not release the journal.
     """
     if request is not None and journal.is_locked(path):
         limit_s = _YIELD_S if timeout_s is None and request is not RunRequest.PAUSE else timeout_s
-        journals.leave_request(path, request)
+        journals.write_request(path, request)
         with operator.waiting() as waiting:
             _until_free(path, limit_s, waiting)
     elif journal.is_locked(path):
         journals.refuse_second(path)
-    held = journal.resume(path)
-    journals.withdraw_request(path)  # not before it is held: a request to the process that holds it would be lost
-    return held
+    locked = journal.resume(path)
+    journals.withdraw_request(path)  # only now: before, the other process would miss the request
+    return locked
 
 
 def _until_free(path: Path, limit_s: float | None, waiting: Callable[[], None]) -> None:
@@ -307,17 +307,17 @@ def _until_free(path: Path, limit_s: float | None, waiting: Callable[[], None]) 
     while journal.is_locked(path):
         if deadline is not None and deadline.expired:
             raise TimedOut(
-                f"the kctl process that carries out {path.stem} did not release it within {deadline.seconds:g} s",
+                f"the kctl process that runs {path.stem} did not release it within {deadline.seconds:g} s",
                 hint="run this command again when the process responds, or wait longer with --timeout",
             )
         waiting()
         time.sleep(_YIELD_POLL_S)
 
 
-def carry(client: ClusterClient, held: Journal, operator: Operator, act: Callable[[Run], None]) -> RunResult:
-    """Let `act` continue the run of a journal. An interrupted run reports what is in flight, and how to resume."""
+def continue_run(client: ClusterClient, locked: Journal, operator: Operator, act: Callable[[Run], None]) -> RunResult:
+    """Let `act` continue the run of a journal. If interrupted, report the moves in flight and how to resume."""
     with operator.watching() as listener:
-        run = open_run(client, held, listener)
+        run = open_run(client, locked, listener)
         try:
             act(run)
         except KeyboardInterrupt:

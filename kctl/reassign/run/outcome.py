@@ -41,8 +41,8 @@ class RunResult:
     """The result of a run.
 
     taken_back: partitions whose move was canceled. not_elected: partition → why its preferred replica does not lead.
-    throttles_left: brokers that are down and keep throttles of the run. remarks: throttles that were changed by someone
-    else. journal, began_at, ended_at: None if there was nothing to do, and so no run.
+    throttles_left: brokers that are down and keep throttles of the run. remarks: throttles that someone else changed.
+    journal, began_at, ended_at: None if there was nothing to do, and so no run.
     """
 
     outcome: ReassignmentOutcome
@@ -67,7 +67,7 @@ class RunResult:
 
     @property
     def changed(self) -> bool:
-        """Return whether there was a run; there is none if there was nothing to do."""
+        """Return True if there was a run; there is none if there was nothing to do."""
         return self.journal is not None
 
     @property
@@ -99,7 +99,7 @@ def _not_preferred(client: ClusterClient, partitions: Collection[TopicPartition]
 
 
 def _wait_for_leaders(client: ClusterClient, partitions: Collection[TopicPartition]) -> list[TopicPartition]:
-    """Return the partitions that still have another leader after a while."""
+    """Return the partitions that still have another leader after ten seconds."""
     deadline = time.monotonic() + _SETTLE_S
     waiting = list(partitions)
     while waiting:
@@ -111,7 +111,7 @@ def _wait_for_leaders(client: ClusterClient, partitions: Collection[TopicPartiti
 
 
 def end(run: Run) -> None:
-    """Read everything back, and close the journal with the result."""
+    """Read the result back from the cluster, and close the journal with it."""
     state, plan = run.state, run.state.plan
     if state.cancelled:
         outcome, brokers = ReassignmentOutcome.CANCELLED, []
@@ -142,7 +142,7 @@ _COUNTS = {
 
 
 def _entry(positions: PlanPositions, brokers: Sequence[BrokerLeft]) -> dict[str, object]:
-    """Return the result for the journal; short, however much failed."""
+    """Return the result for the journal; its size is limited for any number of failures."""
     counts = {key: getattr(positions, name) for key, name in _COUNTS.items()}
     failures = [[f.topic, f.partition, f.standing, f.reason[:500]] for f in positions.failures[:100]]
     waiting = [[b.broker, b.replica_count, b.partitions[:5], b.without_leader] for b in brokers[:20]]
@@ -153,53 +153,53 @@ def _entry(positions: PlanPositions, brokers: Sequence[BrokerLeft]) -> dict[str,
 
 
 def read_back(client: ClusterClient, rows: Sequence[Reassignment]) -> PlanPositions:
-    """Return the position of each partition now. Raises what reading raises."""
+    """Return the position of each partition now. Raises the errors of reading."""
     live = read_live(client, {r.topic for r in rows}, log_dirs_of=named_brokers(rows))
     return judge(rows, live)
 
 
 def judge(rows: Sequence[Reassignment], live: LiveState) -> PlanPositions:
-    """Return the result of `read_back` for a state that was read. Pure."""
+    """Return the position of each partition in a given state. Pure."""
     view = PlanView(live, places_of(live.log_dirs))
     counts = dict.fromkeys(PlanPosition, 0)
     back, failures = 0, []
     for r in rows:
-        positions = position_of(r, view)
-        counts[positions] += 1
-        back += positions is PlanPosition.LOG_DIRS and log_dirs_as_before(r, view.places)
-        if positions is not PlanPosition.REACHED:
-            failures.append(NotReached(r.topic, r.partition, positions.value, reason(r, view, positions)))
+        position = position_of(r, view)
+        counts[position] += 1
+        back += position is PlanPosition.LOG_DIRS and log_dirs_as_before(r, view.places)
+        if position is not PlanPosition.REACHED:
+            failures.append(NotReached(r.topic, r.partition, position.value, reason(r, view, position)))
     moving = counts[PlanPosition.MOVING] + counts[PlanPosition.LOG_DIRS] - back
     before = counts[PlanPosition.BEFORE] + back
-    known = counts[PlanPosition.REACHED] + moving + before
+    on_plan = counts[PlanPosition.REACHED] + moving + before
     return PlanPositions(
         partition_count=len(rows),
         reached=counts[PlanPosition.REACHED],
         in_flight=moving,
         as_before=before,
-        elsewhere=len(rows) - known,
+        elsewhere=len(rows) - on_plan,
         failures=failures,
     )
 
 
 def brokers_left(client: ClusterClient, removed: Collection[int]) -> list[BrokerLeft]:
-    """Return which of `removed` hold a replica of any topic, or will get one."""
+    """Return the brokers of `removed` that hold a replica of any topic, or will receive one."""
     if not removed:
         return []
     return brokers_holding(client.metadata(), removed)
 
 
 def brokers_holding(state: ClusterState, removed: Collection[int]) -> list[BrokerLeft]:
-    """Return the result of `brokers_left` for a state that was read. Pure. `replicas` include moves in progress."""
-    held: dict[int, list[str]] = {}
+    """Return the result of `brokers_left` for a given state. Pure. Replicas include moves in progress."""
+    partitions: dict[int, list[str]] = {}
     without: Counter[int] = Counter()
     for name in sorted(state.topics):
         for partition in state.topics[name].partitions:
             for node in partition.replicas:
                 if node in removed:
-                    held.setdefault(node, []).append(str(partition.tp))
+                    partitions.setdefault(node, []).append(str(partition.tp))
                     without[node] += partition.offline
-    return [BrokerLeft(node, len(names), names, without[node]) for node, names in sorted(held.items())]
+    return [BrokerLeft(node, len(names), names, without[node]) for node, names in sorted(partitions.items())]
 
 
 def result_of(run: Run) -> RunResult:

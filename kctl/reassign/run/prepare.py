@@ -1,4 +1,4 @@
-"""From a plan file to a run: checked against the cluster, completed from the cluster, cut into batches."""
+"""From a plan file to a run: check it against the cluster, complete it from the cluster, cut it into batches."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """Options of a run. None: as the plan says, or the default. See RunPlan."""
+    """Options of a run. None: the plan's value, or the default. See RunPlan."""
 
     throttle_bytes: int | None = None
     max_concurrent_moves: int | None = None
@@ -36,7 +36,7 @@ class RunOptions:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A run that can start. todo: partitions that are not at their target; unchecked: what could not be verified.
+    """A run that can start. todo: partitions that are not at their target; unchecked: a line per unverified part.
 
     leaders: the current leader of each of the plan's reassignments.
     """
@@ -75,7 +75,7 @@ class RunPreview:
 def prepare(
     client: ClusterClient, file: PlanFile, options: RunOptions, *, kind: str, source: str, cluster: str
 ) -> Prepared:
-    """Read the cluster and make a run of the plan. Raises Refused with all reasons why it cannot be carried out."""
+    """Read the cluster and make a run of the plan. Raises Refused with all reasons why the plan cannot run."""
     live = read_live(client, {r.topic for r in file.reassignments}, log_dirs_of=None)
     problems = check(file, live)
     if problems:
@@ -128,9 +128,9 @@ def _completed(r: Reassignment, view: PlanView) -> Reassignment:
     before = partition.replicas if r.before is None else r.before
     dirs_before = r.log_dirs_before
     if r.log_dirs is not None:
-        known = dirs_before or (None,) * len(before)
+        paths = dirs_before or (None,) * len(before)
         dirs_before = tuple(
-            path or _path(view.places.get((node, r.tp))) for node, path in zip(before, known, strict=True)
+            path or _path(view.places.get((node, r.tp))) for node, path in zip(before, paths, strict=True)
         )
     source = view.places.get((partition.leader, r.tp))
     return replace(

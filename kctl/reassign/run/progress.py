@@ -41,9 +41,9 @@ class MovePhase(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class RunProgress:
-    """Progress of the whole run. batch: from 1. rate_bytes: bytes per second lately; eta_ms: at that rate.
+    """Progress of the whole run. batch: from 1. rate_bytes: current bytes per second; eta_ms: at that rate.
 
-    None: not known yet.
+    None: unknown so far.
     """
 
     phase: MovePhase
@@ -58,7 +58,7 @@ class RunProgress:
 
 
 class StallCause(str, Enum):
-    """Why a batch makes no progress."""
+    """The reason why a batch makes no progress."""
 
     BROKER_DOWN = "broker_down"
     NO_LEADER = "no_leader"
@@ -68,9 +68,9 @@ class StallCause(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Stall:
-    """No progress of a batch for `after_ms`; message has the reason as far as it is known.
+    """A batch without progress for `after_ms`; message has the reason, if known.
 
-    copy_rate, growth_rate: bytes per second that are copied, and by which the partitions grow.
+    copy_rate, growth_rate: bytes per second that are copied, and that are added to the partitions.
     """
 
     cause: StallCause
@@ -109,7 +109,7 @@ class Meter:
 
 
 def eta_ms(rest_bytes: int, rate_bytes: float | None) -> int | None:
-    """Return how long the rest takes at a rate, None if nothing moves."""
+    """Return the time for the rest at a rate, None if there is no rate."""
     return None if not rate_bytes else round(1000 * rest_bytes / rate_bytes)
 
 
@@ -122,7 +122,7 @@ class _Reading(NamedTuple):
 
 
 class StallWatch:
-    """Detects that the rest of a batch (bytes to copy, number of copies) no longer shrinks."""
+    """A detector of stalls: the rest of a batch (bytes to copy, number of copies) no longer shrinks."""
 
     def __init__(self, stall_after_ms: int) -> None:
         self._after_s = stall_after_ms / 1000
@@ -145,7 +145,7 @@ class StallWatch:
 
     @property
     def stalled(self) -> bool:
-        """Return whether nothing has shrunk for as long as allowed."""
+        """Return True if the rest has not shrunk for the allowed time."""
         if len(self._readings) < 2:
             return False
         first, last = self._readings[0], self._readings[-1]
@@ -163,7 +163,7 @@ class StallWatch:
         silent: Collection[int],
         throttle_bytes: int | None,
     ) -> Stall:
-        """Return why the batch is stalled.
+        """Return the reason why the batch is stalled.
 
         down, behind: brokers that are down, or up and not in sync → partitions of the batch that wait for them.
         leaderless: partitions of the batch without a leader. silent: leaders of the batch that do not respond.
@@ -192,7 +192,7 @@ def _slow(
     copy_rate: float,
     growth: float,
 ) -> tuple[StallCause, str]:
-    """Return the cause when all required brokers are up."""
+    """Return the cause if all required brokers are up."""
     limit = None if throttle_bytes is None else f"{format_size(throttle_bytes)}/s"
     if copy_rate and growth:
         allowed = "" if limit is None else f" (throttle: {limit} per broker)"
@@ -227,6 +227,6 @@ def waits_for(down: Mapping[int, int]) -> str:
 
 
 def _some(partitions: Sequence[TopicPartition]) -> str:
-    shown = ", ".join(map(str, partitions[:3]))
+    names = ", ".join(map(str, partitions[:3]))
     more = f" and {len(partitions) - 3:,} more" if len(partitions) > 3 else ""
-    return f"{shown}{more} {'is' if len(partitions) == 1 else 'are'}"
+    return f"{names}{more} {'is' if len(partitions) == 1 else 'are'}"

@@ -1,4 +1,4 @@
-"""The number of partitions of a plan that are at their target."""
+"""The partitions of a plan by position, and the brokers that are not empty yet."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class NotReached:
 
 @dataclass(frozen=True, slots=True)
 class BrokerLeft:
-    """A broker that still holds replicas although it was to be emptied. partitions: those it holds or will get.
+    """A broker to be emptied that still holds replicas. partitions: those that it holds or will receive.
 
     without_leader: number of these partitions without a leader, which cannot be copied.
     """

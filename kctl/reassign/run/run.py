@@ -1,4 +1,4 @@
-"""Carrying out a plan: do the next step of the journal until there is none. Can be killed at any moment.
+"""Run a plan: do the next step of the journal until there is none. The process can be killed at any time.
 
 All steps share a `Run`: the client, the journal, its state, and the listener. The steps are in kctl.reassign.run.batch
 (moving), kctl.reassign.run.cancel (canceling), kctl.reassign.run.throttle_steps (throttles), and
@@ -33,9 +33,9 @@ _PHASES = {
 def carry_out(run: Run) -> None:
     """Do the next step until the run has ended or is paused.
 
-    Raises Yielded, and Stopped with the cluster's state for whatever went wrong.
+    Raises Yielded, and Stopped with the cluster's state for any other failure.
     """
-    acts: dict[RunStep, Callable[[Run], None]] = {
+    actions: dict[RunStep, Callable[[Run], None]] = {
         RunStep.THROTTLE_SET: set_throttle,
         RunStep.THROTTLE_RESTORE: restore_throttle,
         RunStep.BATCH_START: move_batch,
@@ -51,11 +51,11 @@ def carry_out(run: Run) -> None:
             if step is None:
                 return
             run.listener.phase(_PHASES[step])
-            acts[step](run)
+            actions[step](run)
 
 
 def cancel(run: Run) -> None:
-    """Cancel moves in flight, and end the run. Raises Refused if a partition would be lost; otherwise as carry_out."""
+    """Cancel moves in flight, and end the run. Raises Refused if a partition would be lost, else like carry_out."""
     if run.state.mode is not Mode.CANCELLED:
         with _with_situation(run):
             check_originals(run, rows_in_flight(run))
@@ -64,7 +64,7 @@ def cancel(run: Run) -> None:
 
 
 def pause(run: Run, *, now: bool) -> None:
-    """Complete the batch, or cancel it (`now`), then restore throttles. Raises as `cancel`; Refused if canceled."""
+    """Complete the batch, or cancel it (`now`), then restore throttles. Raises like `cancel`; Refused if canceled."""
     if run.state.mode is Mode.CANCELLED:
         raise Refused(
             "the run is being cancelled, not paused",
@@ -82,7 +82,7 @@ def pause(run: Run, *, now: bool) -> None:
 def resume(run: Run, *, rate_bytes: int | None, new_rate: bool) -> None:
     """Resume a run that was stopped or paused, or that ended and left throttles on brokers that were down.
 
-    new_rate: whether to throttle at `rate_bytes` from now on (None: no throttle).
+    new_rate: change the throttle to `rate_bytes` (None: no throttle).
     """
     if run.state.mode is not Mode.CANCELLED or run.state.throttle_left is not None:
         with _with_situation(run):

@@ -1,4 +1,4 @@
-"""The first entry of a run's journal, with all that a run needs to continue without the plan file.
+"""The first entry of a run's journal, which lets a run continue without the plan file.
 
 {"step": "begin", "version": 1, "kind": "apply", "source": "plan.json", "digest": "…", "cluster_id": "…",
  "cluster": "prod", "remove_brokers": [4], "throttle_bytes": 50000000, "elect": true, "stall_after_ms": 60000,
@@ -23,12 +23,12 @@ KINDS = ("apply", "rollback")
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """A plan with the original replicas of each partition, and how to carry it out.
+    """A plan with the original replicas of each partition, and the options of its run.
 
     kind: "apply" or "rollback". source: the plan file's name, for messages. cluster: the context's name at the start.
     batches: positions in reassignments; partitions in no batch were already at their target. throttle_bytes: per second
-    and broker; None: no throttle. stall_after_ms: how long to wait without progress. throttle_left: what the previous
-    run could not restore (kctl.reassign.run.throttle as JSON).
+    and broker; None: no throttle. stall_after_ms: the time to wait without progress. throttle_left: throttles that the
+    previous run could not restore (kctl.reassign.run.throttle as JSON).
     """
 
     kind: str
@@ -54,7 +54,7 @@ class RunPlan:
         return sum(len(receivers_of(r)) for r in rows), sum(map(copy_bytes, rows))
 
     def bytes_of(self, number: int) -> int:
-        """Return the bytes that a batch copies, as far as sizes are known."""
+        """Return the bytes that a batch copies; unknown sizes count as 0."""
         return sum(copy_bytes(r) for r in self.batch(number))
 
 
@@ -89,7 +89,7 @@ def begin_entry(plan: RunPlan) -> dict[str, Any]:
 
 
 def plan_of(entry: Mapping[str, Any]) -> RunPlan:
-    """Parse what `begin_entry` wrote. Raises InvalidFile for anything else."""
+    """Parse an entry of `begin_entry`. Raises InvalidFile for any other entry."""
     try:
         if entry["version"] != VERSION:
             raise InvalidFile(

@@ -1,4 +1,4 @@
-"""One run in this process: its journal, its state, its listener, its waits and retries."""
+"""One run in this process: journal, state, listener, waits and retries."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _T = TypeVar("_T")
 
 
 class RunListener(Protocol):
-    """Receives the progress, notes and warnings of a run."""
+    """A receiver of the progress, notes and warnings of a run."""
 
     def phase(self, text: str) -> None: ...
 
@@ -111,7 +111,7 @@ class Run:
 
     @property
     def limit_s(self) -> float:
-        """Return how long to tolerate a cluster that does not respond or makes no progress."""
+        """Return the time to tolerate a cluster that does not respond or makes no progress."""
         return self.state.plan.stall_after_ms / 1000
 
     def handle_requests(self) -> None:
@@ -134,7 +134,7 @@ class Run:
         time.sleep(seconds)
 
     def retry_transient(self, act: Callable[[], _T], what: str) -> _T:
-        """Return the result of `act`, retried while brokers or the controller are away. `act` must be idempotent."""
+        """Call `act` until it succeeds, while brokers or the controller are unavailable. `act` must be idempotent."""
         since: float | None = None
         while True:
             try:
@@ -159,12 +159,12 @@ class Run:
         )
 
     def situation(self) -> str:
-        """Describe what is in flight and which throttle is on, as far as this process knows."""
+        """Describe the moves in flight and the active throttle, as far as this process knows."""
         return situation(self.state, self.in_flight)
 
 
 def situation(state: RunState, in_flight: int | None) -> str:
-    """Describe what the brokers are doing now, in one phrase. in_flight: None: unknown."""
+    """Describe the moves in flight and the throttle in one phrase. in_flight None: unknown."""
     batch = f"batch {state.batches_done + 1} of {len(state.plan.batches)}"
     if in_flight is None and state.batch_open:
         moving = f"{batch} may be in flight"
@@ -177,7 +177,7 @@ def situation(state: RunState, in_flight: int | None) -> str:
 
 
 def throttle_phrase(state: RunState) -> str:
-    """Describe which throttle of the run is on."""
+    """Describe the active throttle of the run."""
     if state.throttle_phase is ThrottlePhase.ON and state.throttle_rate is not None:
         return f"the throttle of {format_size(state.throttle_rate)}/s is on"
     if state.throttle_phase is ThrottlePhase.OFF:
@@ -190,16 +190,16 @@ def throttle_phrase(state: RunState) -> str:
 
 
 def transient(exc: KctlError) -> bool:
-    """Return whether a retry of the request may succeed."""
+    """Return True if a retry of the request may succeed."""
     if isinstance(exc, (ConnectionFailed, OutcomeUnknown, TimedOut)):
         return True
     return exc.details.get("kafka_error_code") in LOOK_UP_AGAIN
 
 
 def open_run(client: ClusterClient, journal: Journal, listener: RunListener) -> Run:
-    """Return the run of a journal that is held. Raises InvalidFile."""
+    """Return the run of a locked journal. Raises InvalidFile."""
     state = replay(journal.entries, name=str(journal.path))
-    del journal.entries[:]  # the state has it all; a plan of 100,000 partitions need not be held twice
+    del journal.entries[:]  # the state has all of it; a plan of 100,000 partitions need not be in memory twice
     return Run(client, journal, state, listener)
 
 

@@ -38,7 +38,7 @@ _NO_RUN_HINT = (
 
 @dataclass(frozen=True, slots=True)
 class LastRun:
-    """A run as its journal has it. last_throttle: the last throttle that the run has set, restored or not."""
+    """A run, from its journal. last_throttle: the last throttle that the run has set, restored or not."""
 
     path: Path
     state: RunState
@@ -80,7 +80,7 @@ def last_run(cluster_id: str) -> LastRun:
 
 
 def with_throttle_left(plan: RunPlan) -> RunPlan:
-    """Return the plan with the throttles that the previous run had to leave on brokers that were down."""
+    """Return the plan with the throttles that the previous run left on brokers that were down."""
     try:
         last = last_run(plan.cluster_id)
     except (NotFound, InvalidFile):  # the journal of an ended run may be damaged
@@ -110,7 +110,7 @@ class MovingPartition:
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """A run's journal, and the positions of its partitions. alive: a process carries out the run.
+    """A run's journal, and the positions of its partitions. alive: a process is running it.
 
     throttle_changes: changes of the throttle by others, one line each. throttles_left: brokers that were down at the
     end and keep throttles of the run.
@@ -139,10 +139,11 @@ class RunSummary:
 
 @dataclass(frozen=True, slots=True)
 class ReassignmentStatus:
-    """run: None if no run was started on this machine. todo: the next command; None if there is nothing to do.
+    """The last run, and all moves of the cluster.
 
-    throttles: all in the cluster, whoever set them; throttles_unread: what could not be read → reason. down: brokers
-    that are to receive replicas and are down.
+    run: None if no run was started on this machine. todo: the next command; None if there is nothing to do. throttles:
+    all in the cluster, whoever set them; throttles_unread: unreadable resource → reason. down: receivers of
+    replicas that are down.
     """
 
     cluster: str
@@ -156,7 +157,7 @@ class ReassignmentStatus:
 
 
 def read_status(client: ClusterClient) -> ReassignmentStatus:
-    """Return the last run and all moves of the cluster. Raises what reading raises, InvalidFile for a journal."""
+    """Return the last run and all moves of the cluster. Raises the errors of reading, InvalidFile for a journal."""
     live = read_live(client, None, log_dirs_of=())
     path = journals.newest(live.cluster_id) if live.cluster_id else None
     last = None if path is None else read_run(path)
@@ -182,14 +183,14 @@ def read_status(client: ClusterClient) -> ReassignmentStatus:
 def _read_log_dirs(
     client: ClusterClient, live: LiveState, rows: Sequence[Reassignment], current: Mapping[Resource, Values]
 ) -> None:
-    """Read the log dirs that the last run's plan names, and all log dirs of brokers with a log dir throttle.
+    """Read the log dirs in the last run's plan, and all log dirs of brokers with a log dir throttle.
 
     Reading all replicas of all brokers each time would take too long.
     """
-    named = named_brokers(rows) & live.brokers.keys()
-    if named:
+    planned = named_brokers(rows) & live.brokers.keys()
+    if planned:
         partitions = numbers_by_topic(r.tp for r in rows if r.log_dirs)
-        live.log_dirs = fetch_log_dirs(client, named, topics=partitions)
+        live.log_dirs = fetch_log_dirs(client, planned, topics=partitions)
     throttled = {int(r.name) for r, values in current.items() if values.get(LOG_DIR_RATE) is not None}
     if throttled:
         live.log_dirs |= fetch_log_dirs(client, throttled)
@@ -207,7 +208,7 @@ def _todo(last: LastRun | None, overview: RunSummary | None) -> str | None:
     return None
 
 
-def _overview(last: LastRun, changed: PlanPositions, current: Mapping[Resource, Values]) -> RunSummary:
+def _overview(last: LastRun, positions: PlanPositions, current: Mapping[Resource, Values]) -> RunSummary:
     throttle, changes = _throttle_now(last.state, current)
     state, alive = last.state, journal.is_locked(last.path)
     return RunSummary(
@@ -221,11 +222,11 @@ def _overview(last: LastRun, changed: PlanPositions, current: Mapping[Resource, 
         last_at=state.last_at,
         batches=len(state.plan.batches),
         batches_done=state.batches_done,
-        partition_count=changed.partition_count,
-        reached=changed.reached,
-        in_flight=changed.in_flight,
-        as_before=changed.as_before,
-        elsewhere=changed.elsewhere,
+        partition_count=positions.partition_count,
+        reached=positions.reached,
+        in_flight=positions.in_flight,
+        as_before=positions.as_before,
+        elsewhere=positions.elsewhere,
         throttle_bytes=state.throttle_rate if state.throttled else None,
         throttle=throttle,
         throttle_changes=changes,
@@ -234,7 +235,7 @@ def _overview(last: LastRun, changed: PlanPositions, current: Mapping[Resource, 
 
 
 def _throttle_now(state: RunState, current: Mapping[Resource, Values]) -> tuple[str, list[str]]:
-    """Return which throttle of the run is on in the cluster, and the changes of it by others."""
+    """Return a phrase about the run's throttle in the cluster, and its changes by others."""
     phrase = throttle_phrase(state)
     if state.throttle_phase is not ThrottlePhase.ON or state.throttle is None:
         return phrase, []
@@ -266,10 +267,10 @@ def _sizes(client: ClusterClient, live: LiveState) -> ReplicaPlaces:
         nodes.update(moving.adding)
         if partition is not None:
             nodes.add(partition.leader)
-    partitions = nodes & live.brokers.keys()
-    if not partitions:
+    live_nodes = nodes & live.brokers.keys()
+    if not live_nodes:
         return {}
-    return places_of(fetch_log_dirs(client, partitions, topics=numbers_by_topic(sorted(live.moving))))
+    return places_of(fetch_log_dirs(client, live_nodes, topics=numbers_by_topic(sorted(live.moving))))
 
 
 def _moving(live: LiveState, ours: set[TopicPartition], places: ReplicaPlaces) -> list[MovingPartition]:

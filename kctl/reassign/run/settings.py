@@ -1,4 +1,4 @@
-"""The replication throttles that are set, in the whole cluster or for a plan, whoever set them."""
+"""The active replication throttles of the cluster or of a plan, whoever set them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ThrottleSetting:
-    """A throttle that is set. kind: "topic" or "broker". value: bytes per second, or "partition:broker,…"."""
+    """An active throttle. kind: "topic" or "broker". value: bytes per second, or "partition:broker,…"."""
 
     kind: str
     name: str
@@ -30,7 +30,7 @@ def read_settings(
 ) -> tuple[dict[Resource, Values], dict[Resource, KctlError]]:
     """Return the settings of each resource, and the errors; topics that were deleted are omitted.
 
-    Raises what finding the brokers raises.
+    Raises the errors of reading the brokers.
     """
     resources = [*map(Resource.broker, brokers), *map(Resource.topic, topics)]
     settings: dict[Resource, Values] = {}
@@ -71,15 +71,15 @@ def summarize_settings(settings: Collection[ThrottleSetting]) -> str:
 
 def affected_brokers(rows: Sequence[Reassignment], brokers: Collection[int]) -> set[int]:
     """Return brokers that may have a rate because of these moves; all `brokers` if the sources are unknown."""
-    settings = {node for r in rows for node in (*r.after, *(r.before or ()))}
-    return settings | set(brokers) if any(r.before is None for r in rows) else settings
+    nodes = {node for r in rows for node in (*r.after, *(r.before or ()))}
+    return nodes | set(brokers) if any(r.before is None for r in rows) else nodes
 
 
 def throttle_of(rows: Sequence[Reassignment], current: Mapping[Resource, Mapping[str, str | None]]) -> Throttle:
-    """Return what throttles these moves: all rates of their brokers, their entries in the topics' lists, "*". Pure.
+    """Return the throttle of these moves: all rates of their brokers, their entries in the topics' lists, "*". Pure.
 
-    current: the settings of the moves' brokers and topics. The values before the plan are unknown: rates are to be
-    deleted, and lists keep the entries that are not the plan's.
+    current: the settings of the moves' brokers and topics. The values before the plan are unknown: to restore them,
+    rates are deleted, and lists keep the entries of other plans.
     """
     entries: dict[str, set[str]] = {}
     for r in rows:
@@ -99,6 +99,6 @@ def throttle_of(rows: Sequence[Reassignment], current: Mapping[Resource, Mapping
 
 
 def rate_of(throttle: Throttle) -> int | None:
-    """Return the highest rate that is set, None if there is none."""
+    """Return the highest rate, None if there is none."""
     rates = [int(v) for values in throttle.set.values() for n, v in values.items() if n in RATES and v.isdecimal()]
     return max(rates, default=None)

@@ -1,7 +1,7 @@
-"""The steps of a run, the state that a journal adds up to, and the next step. Pure.
+"""The steps of a run, the state that a journal describes, and the next step. Pure.
 
 Each step has an entry before it (the intent) and one after it. Steps are idempotent: an intent without its second entry
-is carried out again, after the cluster was read.
+is repeated after reading the cluster.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Mode(Enum):
 
 
 class ReassignmentOutcome(str, Enum):
-    """The outcome of a run. The text is what JSON and journals have in `outcome`."""
+    """The outcome of a run. The value is the text of `outcome` in JSON and journals."""
 
     COMPLETED = "completed"
     INCOMPLETE = "incomplete"
@@ -54,7 +54,7 @@ class ReassignmentOutcome(str, Enum):
 
 
 class ReassignmentPhase(str, Enum):
-    """The state of a run in `status`; the text is what JSON has in `state`."""
+    """The state of a run in `status`. The value is the text of `state` in JSON."""
 
     RUNNING = "running"
     STOPPED = "stopped"
@@ -67,7 +67,7 @@ class ReassignmentPhase(str, Enum):
 
 
 class ThrottlePhase(Enum):
-    """OFF: as before the run. SETTING, RESTORING: started, perhaps not finished."""
+    """The phase of a throttle. OFF: as before the run. SETTING, RESTORING: started, perhaps not finished."""
 
     OFF = "off"
     SETTING = "setting"
@@ -81,7 +81,7 @@ class RunState:
 
     rate_bytes: the requested throttle; throttle, throttle_rate: the throttle that was set, perhaps not everywhere
     (kctl.reassign.run.throttle as JSON). batches_done: completed batches; batch_open: the next one has started;
-    batch_cancelling: its cancellation has started. throttle_left: what could not be restored, because brokers are down;
+    batch_cancelling: its cancellation has started. throttle_left: throttles not restored because brokers are down;
     left_tried: this run has tried. taken_back: partitions returned to their original replicas since the run was last
     resumed. outcome: how the run ended, None if it has not.
     """
@@ -116,17 +116,17 @@ class RunState:
 
     @property
     def throttled(self) -> bool:
-        """Return whether a throttle of this run may be on a broker that is up."""
+        """Return True if a throttle of this run may be on a live broker."""
         return self.throttle_phase is not ThrottlePhase.OFF
 
     @property
     def to_restore(self) -> bool:
-        """Return whether a throttle must be restored before the end."""
+        """Return True if a throttle must be restored before the end."""
         return self.throttled or (self.throttle_left is not None and not self.left_tried)
 
 
 def replay(entries: Iterable[Mapping[str, Any]], *, name: str = "the journal") -> RunState:
-    """Return the state that a journal adds up to. name: of its file. Raises InvalidFile."""
+    """Return the state that a journal describes. name: of its file. Raises InvalidFile."""
     try:
         return _replay(entries)
     except InvalidFile as exc:
@@ -149,7 +149,7 @@ def _replay(entries: Iterable[Mapping[str, Any]]) -> RunState:
 
 
 def advance(state: RunState, entry: Mapping[str, Any]) -> None:
-    """Apply one more entry. Raises InvalidFile if the entry cannot follow."""
+    """Apply the next entry. Raises InvalidFile if the entry cannot follow."""
     try:
         step = RunStep(entry["step"])
         reopens = step is RunStep.RESUME and state.throttle_left is not None

@@ -1,4 +1,4 @@
-"""Canceling moves of a plan without its journal: started on another machine, by Kafka's own tool, or lost.
+"""Cancel moves of a plan without its journal: started on another machine or by Kafka's own tool, or a lost journal.
 
 The plan's moves in flight and their throttles are read from the cluster and recorded as an unfinished run of this
 machine. `kctl.reassign.run.run.cancel` then cancels it like any run, and can be killed at any moment.
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PlanInFlight:
-    """The part of a plan that is in the cluster. in_flight: partitions that move to the planned target.
+    """The part of a plan that is in progress. in_flight: partitions that move to the planned target.
 
-    foreign: partitions that another reassignment moves elsewhere; they are left alone. throttle: the throttle that is
-    set, and the values without the plan. settings: the throttle for messages. unread: brokers and topics whose settings
-    are unreadable → reason; they are left alone.
+    foreign: partitions that another reassignment moves; these are not touched. throttle: the active throttle, and the
+    values without the plan. settings: the throttle, for messages. unread: brokers and topics with unreadable settings →
+    reason; these are not touched.
     """
 
     plan: RunPlan
@@ -51,10 +51,10 @@ class PlanInFlight:
     unread: dict[str, str]
 
 
-def read(client: ClusterClient, file: PlanFile, *, source: str, cluster: str) -> PlanInFlight:
-    """Read which part of the plan is in flight. source: the plan's name, cluster: the context's, for messages.
+def read_in_flight(client: ClusterClient, file: PlanFile, *, source: str, cluster: str) -> PlanInFlight:
+    """Return the part of the plan that is in flight. source: the plan's name, cluster: the context's, for messages.
 
-    Raises Refused for another cluster's plan, and what reading raises.
+    Raises Refused for another cluster's plan, and the errors of reading.
     """
     rows = file.reassignments
     live = read_live(client, {r.topic for r in rows}, log_dirs_of=named_brokers(rows))
@@ -70,9 +70,9 @@ def read(client: ClusterClient, file: PlanFile, *, source: str, cluster: str) ->
     rows_here = tuple(with_before(r, live) for r in rows if live.partition(r.tp) is not None)
     positions = [position_of(r, view) for r in rows_here]
     moving = tuple(
-        position
-        for position, (r, in_flight) in enumerate(zip(rows_here, positions, strict=True))
-        if in_flight is PlanPosition.MOVING or log_dir_copies(r, view.places)
+        number
+        for number, (r, position) in enumerate(zip(rows_here, positions, strict=True))
+        if position is PlanPosition.MOVING or log_dir_copies(r, view.places)
     )
     current, unread = read_settings(client, affected_brokers(rows, live.brokers), {r.topic for r in rows_here})
     throttle = throttle_of(rows_here, current)
@@ -90,9 +90,9 @@ def read(client: ClusterClient, file: PlanFile, *, source: str, cluster: str) ->
     )
     return PlanInFlight(
         plan=plan,
-        in_flight=[str(rows_here[position].tp) for position in moving],
+        in_flight=[str(rows_here[number].tp) for number in moving],
         foreign=[
-            str(r.tp) for r, in_flight in zip(rows_here, positions, strict=True) if in_flight is PlanPosition.FOREIGN
+            str(r.tp) for r, position in zip(rows_here, positions, strict=True) if position is PlanPosition.FOREIGN
         ],
         throttle=throttle,
         settings=active_settings(throttle.set),
@@ -112,7 +112,7 @@ def with_before(r: Reassignment, live: LiveState) -> Reassignment:
 
 @contextmanager
 def begin(in_flight: PlanInFlight) -> Iterator[Journal]:
-    """Hold the journal of a run that has started all of this. Raises Refused while another run has not ended."""
+    """Lock a new journal that records these moves as started. Raises Refused while another run has not ended."""
     with journals.begin(in_flight.plan) as journal:
         if in_flight.throttle:
             rate = in_flight.plan.throttle_bytes or 0

@@ -1,11 +1,11 @@
-"""Replication throttles of a run, and restoring the values before it (KIP-73, KIP-113).
+"""Replication throttles of a run, and how to restore the earlier values (KIP-73, KIP-113).
 
 A replica is throttled if its broker has a rate (leader.replication.throttled.rate on the source, follower… on the
 receiver) and its topic lists it (leader.replication.throttled.replicas, follower…: "0:1,0:2" is partition:broker, "*"
 is all). Brokers throttle only replicas that are not in sync. Moves between log dirs have a rate per broker only.
 
-The operator may have such settings too. So the values before are recorded, kctl's entries are added to the lists, and
-in the end each value that is still kctl's is restored; values that someone else changed meanwhile stay.
+The operator may use these settings too. So kctl records the earlier values, adds its entries to the lists, and at the
+end restores each value that is still its own. Values that someone else changed in the meantime stay.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ _POLL_S = 0.2
 
 @dataclass
 class Throttle:
-    """before: the values before (None: not set). set: the values that kctl sets, with the same names.
+    """A throttle. before: the earlier values (None: not set). set: the values of kctl, with the same names.
 
-    earlier_rates: rates that kctl set before the current one; a broker may still have one of them.
+    earlier_rates: rates that kctl set before the current one; brokers may still have one of these.
     """
 
     before: dict[Resource, Values] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class Throttle:
 
     @classmethod
     def from_json(cls, document: object) -> Throttle:
-        """Parse what `to_json` wrote. Raises InvalidFile for anything else."""
+        """Parse a document of `to_json`. Raises InvalidFile for any other document."""
         try:
             return _from_json(document)
         except (KeyError, TypeError, ValueError, AttributeError) as exc:
@@ -79,10 +79,10 @@ def _from_json(document: Any) -> Throttle:
         resource = Resource(kind, _text(row["name"]))
         if kind == "broker":
             int(resource.name)
-        known = RATES if kind == "broker" else REPLICAS
+        names = RATES if kind == "broker" else REPLICAS
         target = {name: _text(value) for name, value in row["set"].items()}
         before = {name: None if row["before"][name] is None else _text(row["before"][name]) for name in target}
-        if unknown := target.keys() - set(known):
+        if unknown := target.keys() - set(names):
             raise ValueError(f"{resource} has {min(unknown)}")
         throttle.set[resource] = target
         throttle.before[resource] = before
@@ -95,7 +95,7 @@ def _text(value: object) -> str:
     return value
 
 
-# --- planning (pure) ------------------------------------------------------------------------------------------------
+# --- plan (pure) ----------------------------------------------------------------------------------------------------
 
 
 def throttled_resources(reassignments: Iterable[Reassignment]) -> list[Resource]:
@@ -109,7 +109,7 @@ def plan_throttle(
     """Return the settings that limit each broker to `rate_bytes` per second, merged into the current settings.
 
     reassignments: with `before`. current: the settings of `throttled_resources`; resources that are missing, e.g. a
-    broker that is down, get none. Moves that copy nothing need no throttle.
+    broker that is down, get no settings. Moves that copy nothing need no throttle.
     """
     throttle = Throttle()
     for resource, names in _rate_names(reassignments).items():
@@ -129,38 +129,38 @@ def plan_throttle(
 
 
 def _rate_names(reassignments: Iterable[Reassignment]) -> dict[Resource, set[str]]:
-    """Return broker → the rates it needs, as source, as receiver, or to copy between log dirs."""
-    found: dict[int, set[str]] = {}
+    """Return broker → names of its rates: as source, as receiver, or for copies between log dirs."""
+    rates: dict[int, set[str]] = {}
     for r in reassignments:
         adding = set(r.adding)
         for node in r.before or () if adding else ():
-            found.setdefault(node, set()).add(LEADER_RATE)
+            rates.setdefault(node, set()).add(LEADER_RATE)
         for node in adding:
-            found.setdefault(node, set()).add(FOLLOWER_RATE)
+            rates.setdefault(node, set()).add(FOLLOWER_RATE)
         for node in set(receivers_of(r)) - adding if r.log_dirs is not None and r.before is not None else ():
-            found.setdefault(node, set()).add(LOG_DIR_RATE)
-    return {Resource.broker(node): names for node, names in found.items()}
+            rates.setdefault(node, set()).add(LOG_DIR_RATE)
+    return {Resource.broker(node): names for node, names in rates.items()}
 
 
 def _entries(reassignments: Iterable[Reassignment]) -> dict[Resource, dict[str, list[str]]]:
-    """Return topic → list entries: current replicas (each may be the leader), and those that are added."""
-    found: dict[Resource, dict[str, list[str]]] = {}
+    """Return topic → list entries: current replicas (each may be the leader), and added replicas."""
+    entries: dict[Resource, dict[str, list[str]]] = {}
     for r in reassignments:
         adding = r.adding
         if adding:
-            lists = found.setdefault(Resource.topic(r.topic), {LEADER_REPLICAS: [], FOLLOWER_REPLICAS: []})
+            lists = entries.setdefault(Resource.topic(r.topic), {LEADER_REPLICAS: [], FOLLOWER_REPLICAS: []})
             lists[LEADER_REPLICAS] += [f"{r.partition}:{node}" for node in r.before or ()]
             lists[FOLLOWER_REPLICAS] += [f"{r.partition}:{node}" for node in adding]
-    return found
+    return entries
 
 
 def merged_list(before: str | None, entries: Sequence[str]) -> str:
     """Return a list of throttled replicas with entries added, or "*" if the list gets too long."""
-    there = split_replicas(before)
-    if EVERY in there:
+    listed = split_replicas(before)
+    if EVERY in listed:
         return before or EVERY
-    known = set(there)
-    text = ",".join([*there, *(entry for entry in entries if entry not in known)])
+    present = set(listed)
+    text = ",".join([*listed, *(entry for entry in entries if entry not in present)])
     return text if len(text) <= _MAX_LIST else EVERY
 
 
@@ -169,7 +169,7 @@ def split_replicas(value: str | None) -> list[str]:
     return [entry.strip() for entry in (value or "").split(",") if entry.strip()]
 
 
-def joined(one: Throttle, other: Throttle) -> Throttle:
+def merge_throttles(one: Throttle, other: Throttle) -> Throttle:
     """Merge two throttles. For resources in both, `other` has the values that are set, `one` the values before."""
     both = Throttle()
     for resource in (*one.set, *(resource for resource in other.set if resource not in one.set)):
@@ -186,34 +186,34 @@ def without(throttle: Throttle, resources: Collection[Resource]) -> Throttle:
     return replace(throttle, set={r: throttle.set[r] for r in others}, before={r: throttle.before[r] for r in others})
 
 
-# --- applying -------------------------------------------------------------------------------------------------------
+# --- changes --------------------------------------------------------------------------------------------------------
 
 
 def read_throttles(client: ClusterClient, reassignments: Collection[Reassignment]) -> dict[Resource, Values]:
     """Return the settings that throttle these moves; missing brokers and topics are omitted.
 
-    Raises the KctlError of the first resource that cannot be read.
+    Raises the KctlError of the first unreadable resource.
     """
-    return _read(client, throttled_resources(reassignments))
+    return _read_existing(client, throttled_resources(reassignments))
 
 
-def _read(client: ClusterClient, resources: Collection[Resource]) -> dict[Resource, Values]:
-    found: dict[Resource, Values] = {}
+def _read_existing(client: ClusterClient, resources: Collection[Resource]) -> dict[Resource, Values]:
+    settings: dict[Resource, Values] = {}
     for resource, values in try_read_dynamic(client, resources, NAMES).items():
         if isinstance(values, KctlError):
             if isinstance(values, NotFound):
                 continue
             raise values
-        found[resource] = values
-    return found
+        settings[resource] = values
+    return settings
 
 
-def read_set(client: ClusterClient, throttle: Throttle) -> dict[Resource, Values]:
+def read_current(client: ClusterClient, throttle: Throttle) -> dict[Resource, Values]:
     """Return the current settings of a throttle's resources; missing brokers and topics are omitted.
 
-    Raises the KctlError of the first resource that cannot be read.
+    Raises the KctlError of the first unreadable resource.
     """
-    return _read(client, list(throttle.set))
+    return _read_existing(client, list(throttle.set))
 
 
 def set_throttle(client: ClusterClient, values: Mapping[Resource, Mapping[str, str]]) -> None:
@@ -227,21 +227,21 @@ def set_throttle(client: ClusterClient, values: Mapping[Resource, Mapping[str, s
 
 
 def restore_throttle(client: ClusterClient, throttle: Throttle) -> list[str]:
-    """Restore the values before, and wait until brokers report them. Idempotent.
+    """Restore the earlier values, and wait until brokers report them. Idempotent.
 
-    Returns a line for each setting that someone else changed meanwhile. Topics that were deleted are skipped. Raises
+    Return a line for each setting that someone else changed in the meantime. Skip topics that were deleted. Raises
     OperationFailed with the resources that could not be restored (details["resources"]), e.g. a broker that is down;
     all others are restored.
     """
     current = try_read_dynamic(client, list(throttle.set), NAMES)
     failed: dict[Resource, KctlError] = {}
-    known: dict[Resource, Values] = {}
+    readable: dict[Resource, Values] = {}
     for resource, values in current.items():
         if not isinstance(values, KctlError):
-            known[resource] = values
+            readable[resource] = values
         elif not (resource.kind == "topic" and isinstance(values, NotFound)):
             failed[resource] = values
-    changes, remarks = restoration(throttle, known)
+    changes, remarks = restoration(throttle, readable)
     failed |= _change(client, changes)
     if failed:
         raise _failure(
@@ -271,7 +271,7 @@ def restoration(
                 is_unchanged = now in {kctl_value, before, *throttle.earlier_rates}
                 target = before if is_unchanged else now
             else:
-                target = without_own(before, kctl_value, now)
+                target = without_kctl_entries(before, kctl_value, now)
                 is_unchanged = same_list(now, kctl_value) or same_list(now, before)
             if not is_unchanged and target != before:
                 remarks.append(_remark(resource, name, before, now, target))
@@ -280,35 +280,36 @@ def restoration(
     return changes, remarks
 
 
-def without_own(before: str | None, kctl_value: str, now: str | None) -> str | None:
+def without_kctl_entries(before: str | None, kctl_value: str, now: str | None) -> str | None:
     """Return the target of a list of throttled replicas: `before` if unchanged, else without kctl's entries."""
     if same_list(now, kctl_value) or same_list(now, before):
         return before
     added = set(split_replicas(kctl_value)) - set(split_replicas(before))
-    there = split_replicas(now)
-    rest = [entry for entry in there if entry not in added]
-    if now is None or len(rest) == len(there):
-        return now  # no entry of kctl is left
+    listed = split_replicas(now)
+    rest = [entry for entry in listed if entry not in added]
+    if now is None or len(rest) == len(listed):
+        return now  # no entry of kctl remains
     if sorted(rest) == sorted(split_replicas(before)):
         return before
     return ",".join(rest) or None
 
 
 def same_list(one: str | None, other: str | None) -> bool:
-    """Return whether two lists are equal in any order. An unset list differs from an empty one."""
+    """Return True if two lists are equal in any order. An unset list differs from an empty one."""
     return (one is None) == (other is None) and sorted(split_replicas(one)) == sorted(split_replicas(other))
 
 
 def _remark(resource: Resource, name: str, before: str | None, now: str | None, target: str | None) -> str:
-    was = f"it was {shown(before)} before"
+    was = f"it was {setting_text(before)} before"
     if target != now:
-        return f"{resource}: someone else changed {name}: kctl removed its own entries and left {shown(target)}; {was}"
+        rest = setting_text(target)
+        return f"{resource}: someone else changed {name}: kctl removed its own entries and left {rest}; {was}"
     if now is None:
         return f"{resource}: someone else deleted {name}; kctl left it unset; {was}"
-    return f"{resource}: someone else changed {name} to {shown(now)}; kctl left the value as is; {was}"
+    return f"{resource}: someone else changed {name} to {setting_text(now)}; kctl left the value as is; {was}"
 
 
-def shown(value: str | None) -> str:
+def setting_text(value: str | None) -> str:
     """Return the value of a setting as text."""
     if value is None:
         return "not set"
@@ -317,13 +318,13 @@ def shown(value: str | None) -> str:
 
 def _change(client: ClusterClient, changes: Mapping[Resource, Mapping[str, str | None]]) -> dict[Resource, KctlError]:
     """Write the values, and wait until brokers report them. Return the errors; missing topics are not errors."""
-    failed = {r: e for r, e in alter_dynamic(client, changes).items() if not _gone(r, e)}
+    failed = {r: e for r, e in alter_dynamic(client, changes).items() if not _is_deleted_topic(r, e)}
     deadline = Deadline(_VISIBLE_WITHIN_S)
     waiting = {r: values for r, values in changes.items() if values and r not in failed}
     while waiting:
         for resource, now in try_read_dynamic(client, list(waiting), NAMES).items():
             if isinstance(now, KctlError):
-                if not _gone(resource, now):
+                if not _is_deleted_topic(resource, now):
                     failed[resource] = now
                 del waiting[resource]
             elif all(now.get(name) == value for name, value in waiting[resource].items()):
@@ -336,7 +337,7 @@ def _change(client: ClusterClient, changes: Mapping[Resource, Mapping[str, str |
     return failed
 
 
-def _gone(resource: Resource, error: KctlError) -> bool:
+def _is_deleted_topic(resource: Resource, error: KctlError) -> bool:
     return resource.kind == "topic" and isinstance(error, NotFound)
 
 

@@ -1,4 +1,4 @@
-"""Changes by others to a throttle of kctl: detected while the throttle is on, and kept when it is set again. Pure."""
+"""Changes by others to a throttle of kctl: detect them while it is on, and keep them when it is set again. Pure."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from kctl.reassign.run.throttle import (
     Throttle,
     merged_list,
     same_list,
-    shown,
+    setting_text,
     split_replicas,
-    without_own,
+    without_kctl_entries,
 )
 
 Current = Mapping[Resource, Mapping[str, str | None]]
@@ -25,9 +25,9 @@ ThrottleKey = tuple[Resource, str]
 
 @dataclass
 class Renewal:
-    """A throttle to set once more. throttle: as recorded in the journal; writes: values to set.
+    """A throttle to set again. throttle: as recorded in the journal; writes: values to set.
 
-    remarks: a line for each setting of someone else that stays.
+    remarks: a line for each setting by someone else that stays.
     """
 
     throttle: Throttle
@@ -37,17 +37,17 @@ class Renewal:
 
 @dataclass(frozen=True, slots=True)
 class Tampering:
-    """A change by someone else to one setting of the throttle. removed: the value that kctl had set is gone."""
+    """A change by someone else to one setting of the throttle. removed: the value of kctl no longer applies."""
 
     line: str
     removed: bool
 
 
 def renew(throttle: Throttle, rate_bytes: int, current: Current) -> Renewal:
-    """Return the throttle with a rate, which may be new; what others have set meanwhile stays.
+    """Return the throttle with a rate, which may be new; settings by others stay.
 
-    current: the settings of the resources that exist. A rate is kctl's while it is one that kctl set, or the one
-    before; a rate that was removed is set again. kctl's entries are added to the current lists.
+    current: the settings of the resources that exist. A rate counts as kctl's if kctl set it, or if it is the earlier
+    value; a removed rate is set again. kctl's entries are added to the current lists.
     """
     rates = {values[name] for values in throttle.set.values() for name in values if name in RATES}
     earlier = tuple(dict.fromkeys((*throttle.earlier_rates, *sorted(rates))))
@@ -56,24 +56,24 @@ def renew(throttle: Throttle, rate_bytes: int, current: Current) -> Renewal:
         now = current[resource].get(name) if resource in current else kctl_value
         if name in RATES:
             foreign = now is not None and not _is_one_of(now, (kctl_value, before, *earlier))
-            value, behind = kctl_value if foreign else str(rate_bytes), None if now is None else before
+            value, restored = kctl_value if foreign else str(rate_bytes), None if now is None else before
         else:
-            behind = without_own(before, kctl_value, now)
-            foreign = not same_list(behind, before)
-            entries = _own_entries(kctl_value, before)
-            value = EVERY if EVERY in entries else merged_list(behind, entries)
+            restored = without_kctl_entries(before, kctl_value, now)
+            foreign = not same_list(restored, before)
+            entries = _added_entries(kctl_value, before)
+            value = EVERY if EVERY in entries else merged_list(restored, entries)
         if foreign:
-            renewal.remarks.append(f"{resource}: someone else set {name} to {shown(now)}; kctl keeps that value")
-        there = resource in current and (value == now if name in RATES else same_list(value, now))
-        if not there and not (foreign and name in RATES):
+            renewal.remarks.append(f"{resource}: someone else set {name} to {setting_text(now)}; kctl keeps that value")
+        is_set = resource in current and (value == now if name in RATES else same_list(value, now))
+        if not is_set and not (foreign and name in RATES):
             renewal.writes.setdefault(resource, {})[name] = value
         renewal.throttle.set.setdefault(resource, {})[name] = value
-        renewal.throttle.before.setdefault(resource, {})[name] = behind
+        renewal.throttle.before.setdefault(resource, {})[name] = restored
     return renewal
 
 
 def tampering(throttle: Throttle, current: Current) -> dict[ThrottleKey, Tampering]:
-    """Return where a throttle is not as kctl set it. current: the settings; missing resources are omitted."""
+    """Return the settings that differ from kctl's. current: the settings; missing resources are skipped."""
     changes: dict[ThrottleKey, Tampering] = {}
     for resource, name, kctl_value, before in _settings(throttle):
         if resource not in current:
@@ -90,7 +90,7 @@ def tampering(throttle: Throttle, current: Current) -> dict[ThrottleKey, Tamperi
 
 
 def is_off(throttle: Throttle, changes: Mapping[ThrottleKey, Tampering]) -> bool:
-    """Return whether the whole throttle is off."""
+    """Return True if the whole throttle is off."""
     return all(
         (resource, name) in changes and changes[resource, name].removed for resource, name, *_ in _settings(throttle)
     )
@@ -103,13 +103,13 @@ def _settings(throttle: Throttle) -> Iterator[tuple[Resource, str, str, str | No
             yield resource, name, kctl_value, throttle.before[resource][name]
 
 
-def _is_one_of(now: str | None, known: tuple[str | None, ...]) -> bool:
-    return any(same("long", now, each) for each in known)
+def _is_one_of(now: str | None, values: tuple[str | None, ...]) -> bool:
+    return any(same("long", now, each) for each in values)
 
 
-def _own_entries(kctl_value: str, before: str | None) -> list[str]:
-    there = set(split_replicas(before))
-    return [entry for entry in split_replicas(kctl_value) if entry not in there]
+def _added_entries(kctl_value: str, before: str | None) -> list[str]:
+    earlier = set(split_replicas(before))
+    return [entry for entry in split_replicas(kctl_value) if entry not in earlier]
 
 
 def _rate_change(
@@ -125,9 +125,9 @@ def _rate_change(
 
 
 def _list_change(name: str, kctl_value: str, before: str | None, now: str | None) -> tuple[str, bool] | None:
-    there = set(split_replicas(now))
-    entries = _own_entries(kctl_value, before)
-    missing = [] if EVERY in there else [entry for entry in entries if entry not in there]
+    listed = set(split_replicas(now))
+    entries = _added_entries(kctl_value, before)
+    missing = [] if EVERY in listed else [entry for entry in entries if entry not in listed]
     if not missing:
         return None
     what = counted(len(missing), "replica")

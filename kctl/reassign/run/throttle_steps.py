@@ -14,20 +14,20 @@ from kctl.reassign.run.steps import RunState, RunStep, ThrottlePhase
 from kctl.reassign.run.throttle import NAMES, Throttle
 from kctl.reassign.run.throttle_changes import Renewal, renew, tampering
 
-_LOOK_EVERY_S = 10.0
+_CHECK_EVERY_S = 10.0
 
 
 def set_throttle(run: Run) -> None:
-    """Set the requested rate for all remaining batches, or change it. What others have set stays."""
+    """Set the requested rate for all remaining batches, or change it. Settings by others stay."""
     state, rate = run.state, run.state.rate_bytes
     assert rate is not None
     if state.throttle is None:
         new = _new_throttle(run, rate)
         renewal = Renewal(new, new.set)
     else:
-        there = Throttle.from_json(state.throttle)
-        current = run.retry_transient(lambda: throttle.read_set(run.client, there), "reading throttles")
-        renewal = renew(there, rate, current)
+        active = Throttle.from_json(state.throttle)
+        current = run.retry_transient(lambda: throttle.read_current(run.client, active), "reading throttles")
+        renewal = renew(active, rate, current)
     for line in renewal.remarks:
         run.listener.warn(line)
     run.write(RunStep.THROTTLE_SET, rate_bytes=rate, throttle=renewal.throttle.to_json(), remarks=renewal.remarks)
@@ -37,25 +37,25 @@ def set_throttle(run: Run) -> None:
 
 
 def _new_throttle(run: Run, rate: int) -> Throttle:
-    """Return the throttle of the remaining batches. Values that kctl left on a broker do not count as before."""
+    """Return the throttle of the remaining batches. Values that kctl left on a broker are not recorded as earlier."""
     plan = run.state.plan
     rest = [r for number in range(run.state.batches_done, len(plan.batches)) for r in plan.batch(number)]
     current = run.retry_transient(lambda: throttle.read_throttles(run.client, rest), "reading throttles")
-    for resource, before in _left(run.state).before.items():
+    for resource, before in _throttle_left(run.state).before.items():
         if resource in current:
             current[resource] = {**current[resource], **before}
     return throttle.plan_throttle(rest, rate, current)
 
 
-def _left(state: RunState) -> Throttle:
+def _throttle_left(state: RunState) -> Throttle:
     return Throttle() if state.throttle_left is None else Throttle.from_json(state.throttle_left)
 
 
-# --- while it is on -------------------------------------------------------------------------------------------------
+# --- checking it ----------------------------------------------------------------------------------------------------
 
 
 class ThrottleWatch:
-    """A periodic check whether others have changed the throttle while moves run."""
+    """A periodic check for changes of the throttle by others while moves run."""
 
     def __init__(self, run: Run, rows: Iterable[Reassignment]) -> None:
         self._run = run
@@ -63,23 +63,23 @@ class ThrottleWatch:
         self._next_at = 0.0
 
     def check(self) -> None:
-        """Report what changed since the last check; brokers that do not respond are ignored."""
+        """Report changes since the last check; ignore brokers that do not respond."""
         state, started = self._run.state, time.monotonic()
         if state.throttle_phase is not ThrottlePhase.ON or state.throttle is None or started < self._next_at:
             return
         _report(self._run, Throttle.from_json(state.throttle), self._resources)
-        took_s = time.monotonic() - started
-        self._next_at = started + max(_LOOK_EVERY_S, 20 * took_s)
+        duration_s = time.monotonic() - started
+        self._next_at = started + max(_CHECK_EVERY_S, 20 * duration_s)
 
 
 def _report(run: Run, throttle_set: Throttle, resources: Iterable[Resource]) -> None:
     """Warn about changes by others since the last check."""
     checked = [resource for resource in resources if resource in throttle_set.set]
     try:
-        answers = try_read_dynamic(run.client, checked, NAMES)
+        responses = try_read_dynamic(run.client, checked, NAMES)
     except KctlError:
         return
-    current = {resource: values for resource, values in answers.items() if not isinstance(values, KctlError)}
+    current = {resource: values for resource, values in responses.items() if not isinstance(values, KctlError)}
     changes = tampering(throttle_set, current)
     for setting, change in changes.items():
         if run.tampering.get(setting) != change:
@@ -91,24 +91,24 @@ def _report(run: Run, throttle_set: Throttle, resources: Iterable[Resource]) -> 
 
 
 def restore_throttle(run: Run) -> None:
-    """Restore throttles. A broker that is down keeps the throttle; that is reported and recorded."""
+    """Restore throttles. Report and record each broker that is down and keeps its throttle."""
     current = Throttle() if run.state.throttle is None else Throttle.from_json(run.state.throttle)
-    throttle_set = throttle.joined(_left(run.state), current)
+    throttle_set = throttle.merge_throttles(_throttle_left(run.state), current)
     if run.state.throttle_phase is not ThrottlePhase.RESTORING:
         if run.state.throttle_phase is ThrottlePhase.ON:
             _report(run, current, current.set)
-        # A value that someone else set in place of kctl's is reported when it is read again below.
+        # If someone else replaced a value of kctl, it is reported below, when the settings are read again.
         removed = [change.line for change in run.tampering.values() if change.removed]
         run.write(RunStep.THROTTLE_RESTORE, remarks=removed)
-    remarks, down = run.retry_transient(lambda: _restored(run, throttle_set), "restoring throttles")
+    remarks, down = run.retry_transient(lambda: _restore_reachable(run, throttle_set), "restoring throttles")
     for line in remarks:
         run.listener.warn(line)
-    left = throttle.without(throttle_set, throttle_set.set.keys() - down).to_json() if down else None
-    run.write(RunStep.THROTTLE_RESTORED, remarks=remarks, left=left)
+    remaining = throttle.without(throttle_set, throttle_set.set.keys() - down).to_json() if down else None
+    run.write(RunStep.THROTTLE_RESTORED, remarks=remarks, left=remaining)
 
 
-def _restored(run: Run, throttle_set: Throttle) -> tuple[list[str], set[Resource]]:
-    """Return the remarks, and the brokers that are down. Raises TimedOut for others that could not be restored."""
+def _restore_reachable(run: Run, throttle_set: Throttle) -> tuple[list[str], set[Resource]]:
+    """Restore; return the remarks, and the brokers that are down. Raises TimedOut if other resources failed."""
     try:
         return throttle.restore_throttle(run.client, throttle_set), set()
     except OperationFailed as exc:

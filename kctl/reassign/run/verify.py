@@ -1,4 +1,4 @@
-"""Verifies a plan: each partition at its target, no throttle left, brokers to be emptied are empty."""
+"""Verify a plan: each partition is at its target, no throttle remains, brokers to be emptied are empty."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ThrottleLeft:
-    """A setting that throttles moves of the plan. before: the value before kctl set it; None: unset or unknown."""
+    """A remaining throttle of the plan's moves. before: the value before kctl set it; None: unset or unknown."""
 
     kind: str
     name: str
@@ -31,7 +31,7 @@ class ThrottleLeft:
 
 @dataclass(frozen=True, slots=True)
 class PlanVerification:
-    """Partitions by position, and what remains. complete: nothing remains."""
+    """Partitions by position, and remaining throttles and brokers. complete: nothing remains."""
 
     complete: bool
     partition_count: int
@@ -47,27 +47,27 @@ class PlanVerification:
 def compare_plan(
     client: ClusterClient, rows: Sequence[Reassignment], removed: Sequence[int], throttle: Throttle | None
 ) -> PlanVerification:
-    """Compare a plan with the cluster. throttle: the last one that a run of this plan set; None: unknown.
+    """Compare a plan with the cluster. throttle: the last throttle that a run of this plan set; None: unknown.
 
-    Raises what reading raises.
+    Raises the errors of reading.
     """
     positions = read_back(client, rows)
     brokers = brokers_left(client, removed)
-    left = _of_plan(client, rows) if throttle is None else _of_run(client, throttle)
+    throttles = _of_plan(client, rows) if throttle is None else _of_run(client, throttle)
     return PlanVerification(
-        complete=not positions.failures and not left and not brokers,
+        complete=not positions.failures and not throttles and not brokers,
         partition_count=positions.partition_count,
         reached=positions.reached,
         in_flight=positions.in_flight,
         as_before=positions.as_before,
         elsewhere=positions.elsewhere,
         failures=positions.failures,
-        throttles_left=left,
+        throttles_left=throttles,
         brokers_left=brokers,
     )
 
 
-def _read(client: ClusterClient, brokers: Iterable[int], topics: Iterable[str]) -> dict[Resource, Values]:
+def _read_reachable(client: ClusterClient, brokers: Iterable[int], topics: Iterable[str]) -> dict[Resource, Values]:
     """Return the settings, without brokers that do not respond."""
     current, unread = read_settings(client, brokers, topics)
     for error in unread.values():
@@ -77,9 +77,9 @@ def _read(client: ClusterClient, brokers: Iterable[int], topics: Iterable[str]) 
 
 
 def _of_run(client: ClusterClient, throttle: Throttle) -> list[ThrottleLeft]:
-    """Return settings that a run has set and has not restored."""
+    """Return the settings that a run set and did not restore."""
     brokers = [int(resource.name) for resource in throttle.set if resource.kind == "broker"]
-    current = _read(client, brokers, [resource.name for resource in throttle.set if resource.kind == "topic"])
+    current = _read_reachable(client, brokers, [resource.name for resource in throttle.set if resource.kind == "topic"])
     changes, _ = restoration(throttle, current)
     return [
         ThrottleLeft(resource.kind, resource.name, name, current[resource].get(name), target)
@@ -92,10 +92,11 @@ def _of_run(client: ClusterClient, throttle: Throttle) -> list[ThrottleLeft]:
 def _of_plan(client: ClusterClient, rows: Sequence[Reassignment]) -> list[ThrottleLeft]:
     """Return rates of the plan's brokers and its entries in the topics' lists, whoever set them.
 
-    Kafka's own tool, or a run with its journal elsewhere, may have left them. Brokers that are down are skipped: they
-    move nothing. Raises the KctlError of another resource that cannot be read.
+    Kafka's own tool, or a run with its journal elsewhere, may have left them. Skip brokers that are down: they copy
+    nothing. Raises the KctlError of any other unreadable resource.
     """
-    up = client.metadata(()).brokers
-    current = _read(client, affected_brokers(rows, up) & up.keys(), {r.topic for r in rows})
-    positions = active_settings(throttle_of(rows, current).set)
-    return [ThrottleLeft(row.kind, row.name, row.setting, row.value, None) for row in positions]
+    live_brokers = client.metadata(()).brokers
+    brokers = affected_brokers(rows, live_brokers) & live_brokers.keys()
+    current = _read_reachable(client, brokers, {r.topic for r in rows})
+    settings = active_settings(throttle_of(rows, current).set)
+    return [ThrottleLeft(row.kind, row.name, row.setting, row.value, None) for row in settings]

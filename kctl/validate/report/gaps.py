@@ -18,7 +18,7 @@ _MS = 1_000_000  # ns
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A fault injected into the cluster. at_ns: on the monotonic clock. brokers: those that it hit."""
+    """A fault injected into the cluster. at_ns: on the monotonic clock. brokers: brokers that it hit."""
 
     name: str
     at_ns: int
@@ -41,7 +41,7 @@ class WriteGap:
 def find_gaps(sent: SentRecords, faults: Sequence[Fault], *, end_ns: int | None = None) -> list[WriteGap]:
     """Return the gaps of each partition with writes, before the first fault and after each.
 
-    faults: in order. end_ns: end of the last window; None: when the producer was asked to stop, or its journal ends.
+    faults: in order. end_ns: end of the last window; None: the stop request of the producer, or the end of its journal.
     """
     end = end_ns if end_ns is not None else sent.stop_ns if sent.stop_ns >= 0 else sent.last_ns
     gaps = []

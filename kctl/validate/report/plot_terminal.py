@@ -22,8 +22,8 @@ def plot_lines(plot: Plot, *, width: int = 80, height: int = _HEIGHT, plain: boo
         return ["no write was acknowledged"]
     top = ceiling(plot.per_s)
     label = f"{top:,}"
-    left = max(len(label), len("writes/s"))
-    columns = max(1, min(width - left - 2, len(plot.per_s)))
+    margin = max(len(label), len("writes/s"))
+    columns = max(1, min(width - margin - 2, len(plot.per_s)))
     lows = _columns(plot.per_s, columns)
     blocks = _PLAIN if plain else _EIGHTHS
     edge = "|" if plain else "│"
@@ -31,11 +31,11 @@ def plot_lines(plot: Plot, *, width: int = 80, height: int = _HEIGHT, plain: boo
     for row in range(height, 0, -1):
         name = label if row == height else "writes/s" if row == height - 1 else "0" if row == 1 else ""
         bars = "".join(_cell(value, top, row, height, blocks) for value in lows)
-        lines.append(f"{name:>{left}} {edge}{bars}".rstrip())
+        lines.append(f"{name:>{margin}} {edge}{bars}".rstrip())
     marks, legend = _marks(plot, columns)
-    lines.append(f"{'':>{left}}  {marks}".rstrip())
+    lines.append(f"{'':>{margin}}  {marks}".rstrip())
     end = f"{len(plot.per_s)} s"
-    lines.append(f"{'':>{left}}  0{end:>{max(columns - 1, len(end) + 1)}}")
+    lines.append(f"{'':>{margin}}  0{end:>{max(columns - 1, len(end) + 1)}}")
     return [*lines, *(_cut(line, width) for line in legend)]
 
 

@@ -110,7 +110,7 @@ def _partitions(result: ScenarioResult) -> list[dict[str, Any]]:
 def run_value(
     plan: ValidationPlan, run: str, folder: str, results: Sequence[ScenarioResult], *, failed: str | None = None
 ) -> dict[str, Any]:
-    """Return the value of a run. failed: why it did not complete."""
+    """Return the value of a run. failed: the reason why it did not complete."""
     unmeasured = unmeasured_by(results)
     return {
         "cluster": plan.cluster,

@@ -39,9 +39,9 @@ _SHOWN = 3
 def why_not(verdict: Verdict) -> Iterator[str]:
     """Yield the reasons why a verdict is not ok, most important first."""
     for name in verdict.violated:
-        listed = getattr(verdict.findings, name)
+        findings = getattr(verdict.findings, name)
         what = "gap" if name == "holes" else "record"
-        yield f"{name}: {counted(listed.count, what)} {_WORDS[name]}"
+        yield f"{name}: {counted(findings.count, what)} {_WORDS[name]}"
     by_name: dict[tuple[str, str | None], list[Breach]] = {}
     for breach in verdict.breaches:
         by_name.setdefault((breach.name, breach.fault), []).append(breach)
@@ -61,7 +61,7 @@ def _partitions(breaches: list[Breach]) -> str:
 
 
 def budget_status(budget: Mapping[str, Any]) -> str:
-    """Return whether a budget was kept, in a word. budget: its value in a result."""
+    """Return "yes", "no" or "not measured" for a budget. budget: its value in a result."""
     return {True: "yes", False: "no", None: "not measured"}[budget["kept"]]
 
 
@@ -71,7 +71,7 @@ def unmeasured_line(budget: str) -> str:
 
 
 def missing_line(missing: MissingRecord) -> str:
-    """Return where a missing record is."""
+    """Return the position of a missing record, and its state in the replicas."""
     offset = f"offset {missing.offset}" if missing.offset >= 0 else "no offset (acks=0)"
     where = f"partition {missing.partition}, {offset}, sequence {missing.sequence}"
     replicas = ", ".join(f"broker {each.broker} has it at offset {each.offset}" for each in missing.seen)

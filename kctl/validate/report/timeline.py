@@ -51,9 +51,9 @@ class ControllerSample:
 class Recovery:
     """The recovery after a fault, until the next one. Times count from the fault; None: not recovered.
 
-    to_new_controller_ms: 0 if the controller was not hit and stayed. to_new_leader_ms: by partition, for those whose
-    leader was hit; if no broker was hit, for those that got a new leader. to_full_isr_ms: by partition, 0 if the ISR
-    was always full. unmoved: partitions whose leader was hit but kept leading until the end of the run, without any
+    to_new_controller_ms: 0 if the controller was not hit and stayed. to_new_leader_ms: of each partition whose
+    leader was hit; if no broker was hit, of each partition with a new leader. to_full_isr_ms: by partition, 0 if the
+    ISR was always full. unmoved: partitions whose leader was hit but kept leading until the end of the run, without any
     other sign that it was down: the fault had no effect.
     """
 
@@ -124,7 +124,8 @@ def _new_leaders(
     """Yield the time to a new leader, per partition.
 
     A higher leader epoch alone is no new leader: the controller also raises it when a replica leaves the ISR. If
-    brokers were hit, a partition of another broker that moves had a leader all the time: a preferred election.
+    brokers were hit and a partition of another broker gets a new leader, that is a preferred election: the partition
+    had a leader all the time.
     """
     for number in partitions:
         views = [(sample.at_ns, sample.partitions[number]) for sample in samples if number in sample.partitions]
@@ -170,14 +171,14 @@ def _unmoved(
         unmoved.append(number)
     last = [sample for sample in controllers if sample.at_ns <= fault.at_ns][-1:]
     if last and last[0].controller in fault.brokers:
-        later_ones = [sample for sample in controllers if sample.at_ns > fault.at_ns]
-        if any(sample.controller is None or _elected(last[0], sample) for sample in later_ones):
+        later_samples = [sample for sample in controllers if sample.at_ns > fault.at_ns]
+        if any(sample.controller is None or _elected(last[0], sample) for sample in later_samples):
             return
     yield from unmoved
 
 
 def _full_isr(fault: Fault, end: int, samples: Sequence[Sample], number: int) -> int | None:
-    """Return the time from which on no broker reports an incomplete ISR, and at least one reports a full one."""
+    """Return the time after which no broker reports an incomplete ISR, and at least one broker reports a full ISR."""
     views = [
         (sample.at_ns, min(sample.until_ns, end), sample.partitions[number].full)
         for sample in samples

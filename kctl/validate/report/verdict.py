@@ -54,7 +54,7 @@ class BudgetResult:
 class Verdict:
     """The verdict of a run. gaps: of each partition in each window; recoveries: after each fault.
 
-    violated: invariants that were violated and not tolerated. doubts: why the run proves less than it should.
+    violated: invariants that were violated and not tolerated. doubts: reasons why the run proves less than it should.
     """
 
     topic: str
@@ -118,19 +118,19 @@ def _measures(
         yield "max_gap_ms", gap.after, gap.partition, gap.gap_ms
     for recovery in recoveries:
         yield "max_controller_ms", recovery.fault, None, recovery.to_new_controller_ms
-        for number, took in recovery.to_new_leader_ms.items():
-            yield "max_leader_ms", recovery.fault, number, took
-        for number, took in recovery.to_full_isr_ms.items():
-            yield "max_isr_ms", recovery.fault, number, took
+        for number, duration_ms in recovery.to_new_leader_ms.items():
+            yield "max_leader_ms", recovery.fault, number, duration_ms
+        for number, duration_ms in recovery.to_full_isr_ms.items():
+            yield "max_isr_ms", recovery.fault, number, duration_ms
 
 
 def breaches(gaps: Sequence[WriteGap], recoveries: Sequence[Recovery], budgets: Budgets) -> list[Breach]:
     """Return each partition and fault that exceeds a limit."""
     limits: dict[str, int | None] = asdict(budgets)
     return [
-        Breach(name, fault, partition, took, limit)
-        for name, fault, partition, took in _measures(gaps, recoveries)
-        if (limit := limits[name]) is not None and (took is None or took > limit)
+        Breach(name, fault, partition, duration_ms, limit)
+        for name, fault, partition, duration_ms in _measures(gaps, recoveries)
+        if (limit := limits[name]) is not None and (duration_ms is None or duration_ms > limit)
     ]
 
 
@@ -138,17 +138,17 @@ def budget_results(gaps: Sequence[WriteGap], recoveries: Sequence[Recovery], bud
     """Return the result of each requested budget."""
     limits: dict[str, int | None] = asdict(budgets)
     measured: dict[str, list[int | None]] = {name: [] for name in limits}
-    for name, _, _, took in _measures(gaps, recoveries):
-        if name != "max_controller_ms" or took != 0:  # 0: the controller stayed, so no election was measured
-            measured[name].append(took)
+    for name, _, _, duration_ms in _measures(gaps, recoveries):
+        if name != "max_controller_ms" or duration_ms != 0:  # 0: the controller stayed, so no election was measured
+            measured[name].append(duration_ms)
     results = []
     for name, limit in limits.items():
         if limit is None:
             continue
-        times = [took for took in measured[name] if took is not None]
+        times = [duration_ms for duration_ms in measured[name] if duration_ms is not None]
         longest = max(times) if times and len(times) == len(measured[name]) else None
-        kept = None if not measured[name] else longest is not None and longest <= limit
-        results.append(BudgetResult(name, limit, longest, kept))
+        is_kept = None if not measured[name] else longest is not None and longest <= limit
+        results.append(BudgetResult(name, limit, longest, is_kept))
     return results
 
 

@@ -2,7 +2,7 @@
 
 A header and the entries have 40 bytes each.
 
-An entry describes consecutive records: sequences from `sequence` on, offsets from `offset` on; −1 if there is none.
+An entry describes consecutive records, starting at `sequence` and at `offset`; −1 if there is none.
 CLOCK_MONOTONIC is the same for all processes of a machine, so times of journals and faults are comparable; the header
 relates them to the wall clock.
 
@@ -10,7 +10,7 @@ relates them to the wall clock.
     ACKED    acknowledged; offset: −1 if the broker reports none (acks=0)
     FAILED   not in the log, according to the brokers            UNKNOWN  sent, but without a response
     READ     delivered to the consumer, in journal order; sequence FOREIGN: not of this run
-    STOPPING asked to stop, or the parent is gone                ENDED    clean exit: nothing follows
+    STOPPING stop requested, or the parent has exited            ENDED    clean exit: no entry follows
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _CRC_AT = SIZE - UINT32_LE.size
 
 
 class Entry(NamedTuple):
-    """An entry of a journal; see the module."""
+    """An entry of a journal; see the module docstring."""
 
     kind: int
     partition: int

@@ -56,8 +56,8 @@ class SentPartition:
 
 @dataclass
 class SentRecords:
-    """The producer's journal. stop_ns: when it was asked to stop, or its parent was gone; −1: never. ended: clean exit,
-    so every record has an outcome."""
+    """The producer's journal. stop_ns: time of the stop request, or of its parent's exit; −1: none. ended: clean
+    exit, so every record has an outcome."""
 
     partitions: dict[int, SentPartition] = field(default_factory=dict)
     stop_ns: int = -1
@@ -110,7 +110,7 @@ Log = dict[int, LogPartition]
 
 
 def sent_of(entries: Iterable[Entry], source: object = "the producer's journal") -> SentRecords:
-    """Return the records that a journal has as sent. source: for messages. Raises InvalidFile."""
+    """Return the sent records in a journal. source: for messages. Raises InvalidFile."""
     journal = SentRecords()
     for entry in entries:
         journal.last_ns = entry.at_ns
@@ -129,7 +129,7 @@ def sent_of(entries: Iterable[Entry], source: object = "the producer's journal")
 
 
 def delivered_of(entries: Iterable[Entry], source: object = "the consumer's journal") -> DeliveredRecords:
-    """Return the records that a journal has as delivered. source: for messages. Raises InvalidFile."""
+    """Return the delivered records in a journal. source: for messages. Raises InvalidFile."""
     delivered = DeliveredRecords()
     for entry in entries:
         if entry.kind == ENDED:

@@ -1,7 +1,7 @@
 """Start the producer and the consumer of a validation, watch them by their journals, and stop them.
 
 They are separate processes, so that kctl's own work causes no gap, and their journals survive if kctl is killed. They
-exit within a second if kctl is gone.
+exit within a second after kctl.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ class Worker:
         except NotFound:  # not started yet
             pass
 
-    def wait(self, met: Callable[[], bool], timeout_s: float, what: str) -> None:
+    def wait(self, holds: Callable[[], bool], timeout_s: float, what: str) -> None:
         """Wait until a condition holds. Raises TimedOut, and OperationFailed if the process exits first."""
         deadline = Deadline(timeout_s)
         while True:
             running = self.running
             self.poll()
-            if met():
+            if holds():
                 return
             if not running:
                 raise self._exit_error()
@@ -117,27 +117,27 @@ class ProducerWorker(Worker):
         return {number: self.records[ACKED, number] for number in sorted(written)}
 
     def wait_acked(self, more: int, timeout_s: float) -> None:
-        """Wait for this many more acknowledged records in each partition. Raises as `wait`."""
+        """Wait for this many more acknowledged records in each partition. Raises like `wait`."""
         self.poll()
         before = self.acked()
 
-        def met() -> bool:
+        def enough() -> bool:
             now = self.acked()
             return bool(now) and all(count >= before.get(number, 0) + more for number, count in now.items())
 
-        self.wait(met, timeout_s, f"{more} more records acknowledged in each partition")
+        self.wait(enough, timeout_s, f"{more} more records acknowledged in each partition")
 
 
 class ConsumerWorker(Worker):
     """The consumer process."""
 
     def wait_until(self, ends: Mapping[int, int], timeout_s: float) -> None:
-        """Wait until all records before these offsets are delivered. Raises as `wait`."""
+        """Wait until all records before these offsets are delivered. Raises like `wait`."""
 
-        def met() -> bool:
+        def delivered() -> bool:
             return all(self.positions.get(number, 0) >= end for number, end in ends.items())
 
-        self.wait(met, timeout_s, "the consumer to read everything")
+        self.wait(delivered, timeout_s, "the consumer to read everything")
 
     def wait_for_log(self, log: Log, timeout_s: float) -> bool:
         """Return True if everything was delivered in time; the rest is a finding, not an error. Raises OperationFailed
@@ -161,7 +161,7 @@ def start_producer(target: Target, settings: ProducerSettings, folder: Path) -> 
 
 
 def start_consumer(target: Target, settings: ConsumerSettings, folder: Path) -> ConsumerWorker:
-    """Start the consumer, as `start_producer`; its journal is consumer.journal."""
+    """Start the consumer, like `start_producer`; its journal is consumer.journal."""
     worker = ConsumerWorker(*_spawn("consumer", target, settings, folder))
     _wait_started(worker)
     return worker

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _BATCH_BYTES = 16 * 1024  # as Java's producer
 _AT_ONCE = 500  # records between two polls of the brokers
 _START_S = 30.0
-_ALONE_S = 5.0  # for batches in flight, if the parent is gone
+_ALONE_S = 5.0  # for batches in flight, if the parent has exited
 _OUTCOMES = {ACKNOWLEDGED: ACKED, REFUSED: FAILED}
 
 

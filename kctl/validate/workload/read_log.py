@@ -60,7 +60,7 @@ def log_ends(client: ClusterClient, topic: str) -> dict[TopicPartition, LogOffse
 def wait_quiet(client: ClusterClient, topic: str, *, timeout_s: float = 30.0, quiet_s: float = 1.0) -> None:
     """Wait until no record arrives for quiet_s: records without a response may still be in flight.
 
-    Raises OperationFailed if writes continue for timeout_s, and as `log_ends`.
+    Raises OperationFailed if writes continue for timeout_s, and the errors of `log_ends`.
     """
     deadline = Deadline(timeout_s)
     before = log_ends(client, topic)

@@ -58,7 +58,7 @@ class ConsumerSettings:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """The task of a process. parent: the process exits when its parent is gone."""
+    """The task of a process. parent: the process exits after its parent."""
 
     target: Target
     settings: ProducerSettings | ConsumerSettings

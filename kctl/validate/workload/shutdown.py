@@ -1,4 +1,4 @@
-"""Shutdown of a validation process: on SIGTERM, or if the kctl that started it is gone."""
+"""Shutdown of a validation process: on SIGTERM, or if the kctl that started it has exited."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ShutdownRequest:
     def __init__(self, parent: ProcessIdentity) -> None:
         self._parent = parent
         self._requested = False
-        self.alone = False  # the parent is gone
+        self.alone = False  # the parent has exited
         self._checked_at = time.monotonic()
         signal.signal(signal.SIGTERM, self._request)
         signal.signal(signal.SIGINT, self._request)
@@ -37,7 +37,7 @@ class ShutdownRequest:
         now = time.monotonic()
         if not self._requested and now - self._checked_at > _CHECK_S:
             self._checked_at = now
-            if not is_running(self._parent):  # never reset the flags: SIGTERM may arrive meanwhile
+            if not is_running(self._parent):  # never reset the flags: SIGTERM may arrive in between
                 self._requested = self.alone = True
         return self._requested
 

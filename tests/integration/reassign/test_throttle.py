@@ -20,7 +20,7 @@ from kctl.reassign.run.throttle import (
     NAMES,
     Throttle,
     plan_throttle,
-    read_set,
+    read_current,
     read_throttles,
     restore_throttle,
     set_throttle,
@@ -62,7 +62,7 @@ def test_throttles_go_back_to_what_an_operator_had(
     assert (now[t][LEADER_REPLICAS], now[t][FOLLOWER_REPLICAS]) == ("*", "1:1,0:3")
     assert (now[d][LEADER_REPLICAS], now[d][FOLLOWER_REPLICAS]) == ("0:1,0:2", "0:3")
 
-    again = renew(throttle, 2_000_000, read_set(client, throttle))
+    again = renew(throttle, 2_000_000, read_current(client, throttle))
     throttle = Throttle.from_json(again.throttle.to_json())  # never applied: killed in between
     kctl.ok("topic", "delete", gone, "--yes")
     assert alter_dynamic(client, {B3: {FOLLOWER_RATE: "7"}}) == {}

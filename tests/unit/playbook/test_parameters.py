@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from kctl.base.secrets import Redactor
 from kctl.errors import InvalidFile, NotFound, UsageError
 from kctl.playbook.model import Playbook
-from kctl.playbook.parameters import collect, included, misspelt, read_values
+from kctl.playbook.parameters import collect, included, misspelled, read_values
 from kctl.playbook.read import read
 
 TEXT = """\
@@ -148,9 +148,9 @@ def test_what_comes_first() -> None:
         ({"KCTL_PARAM_WAREHOUSE": "x", "KCTL_PARAM_": "", "PARTITONS": "3", "KCTL_PARAM_TOPIC": "t"}, None),
     ],
 )
-def test_misspelt_variables_are_told(environment: dict[str, str], says: str | None) -> None:
+def test_misspelled_variables_are_told(environment: dict[str, str], says: str | None) -> None:
     """Those that are like no parameter may be another playbook's."""
-    assert misspelt(PLAYBOOK, environment) == ([] if says is None else [f"KCTL_PARAM_{says}"])
+    assert misspelled(PLAYBOOK, environment) == ([] if says is None else [f"KCTL_PARAM_{says}"])
 
 
 def test_a_file_has_values_of_their_types() -> None:

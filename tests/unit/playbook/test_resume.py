@@ -14,7 +14,7 @@ from kctl.errors import Busy, ExitCode, InvalidFile, NotFound, NotHealthy, Opera
 from kctl.playbook.builtin_step_table import BUILTIN_STEPS
 from kctl.playbook.run import resume as library
 from kctl.playbook.run import run_journal
-from kctl.playbook.run.repeats import NOT_TWICE
+from kctl.playbook.run.repeats import UNSAFE_REPEATS
 from playbook_runs import Killed, World, messages, resume, run, states
 
 INNER = """\
@@ -154,7 +154,7 @@ def _every_kill(killer: Killer, begin: Callable[[World], Any], world: Callable[[
 
 
 def test_the_playbook_has_every_kind_of_step() -> None:
-    for kind in (*BUILTIN_STEPS, *NOT_TWICE):
+    for kind in (*BUILTIN_STEPS, *UNSAFE_REPEATS):
         assert f"{kind}:" in EVERY_KIND, kind
 
 

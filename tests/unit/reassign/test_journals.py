@@ -67,7 +67,7 @@ def test_a_run_that_has_not_ended_comes_first_whatever_its_name() -> None:
 @pytest.mark.parametrize("kind", ["fifo", "writable", "link"])
 def test_a_request_that_somebody_else_may_have_left_is_none(state: Path, kind: str) -> None:
     with journals.begin(_plan()) as held:
-        journals.leave_request(held.path, RunRequest.PAUSE)
+        journals.write_request(held.path, RunRequest.PAUSE)
         assert journals.read_request(held.path) is RunRequest.PAUSE
         beside = held.path.with_suffix(".request")
         if kind == "writable":
@@ -127,7 +127,7 @@ def test_requests() -> None:
         assert journals.read_request(held.path) is None
         journals.withdraw_request(held.path)
         for request in RunRequest:
-            journals.leave_request(held.path, request)
+            journals.write_request(held.path, request)
             assert journals.read_request(held.path) is request
         held.path.with_suffix(".request").write_bytes(b"\xff nonsense" * 100)
         assert journals.read_request(held.path) is None

@@ -13,7 +13,7 @@ from kctl.errors import Busy, TimedOut
 from kctl.reassign.planner.assignment import Reassignment
 from kctl.reassign.run import journals
 from kctl.reassign.run.journals import RunRequest
-from kctl.reassign.run.operations import take
+from kctl.reassign.run.operations import lock_journal
 from kctl.reassign.run.run_plan import RunPlan
 from kctl.reassign.run.run_state import RunListener
 
@@ -52,7 +52,7 @@ def _state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_journal_is_held_when_the_other_process_lets_go() -> None:
     other = journals.begin(PLAN)
-    with take(other.path, _Script(other, 2), RunRequest.CANCEL) as held:
+    with lock_journal(other.path, _Script(other, 2), RunRequest.CANCEL) as held:
         assert held.path == other.path
         assert journals.read_request(other.path) is None, "the request is withdrawn"
 
@@ -63,5 +63,5 @@ def test_a_journal_is_held_when_the_other_process_lets_go() -> None:
 def test_a_process_that_does_not_let_go(request_: RunRequest | None, error: type[Exception]) -> None:
     with journals.begin(PLAN) as other:
         with pytest.raises(error):
-            take(other.path, _Script(other, 0), request_, timeout_s=0.01)
+            lock_journal(other.path, _Script(other, 0), request_, timeout_s=0.01)
         assert journals.read_request(other.path) is request_

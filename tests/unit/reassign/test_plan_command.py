@@ -71,7 +71,7 @@ def test_the_plan_is_shown_with_its_proof(plan: Callable[..., tuple[int, str, st
     assert "Racks" in out
     assert "replicas" in out
     assert max(map(len, lines)) <= 80
-    assert err == "to carry it out, save it with --out FILE, then run `kctl topic reassign apply FILE`\n"
+    assert err == "to apply it, save it with --out FILE, then run `kctl topic reassign apply FILE`\n"
 
 
 def test_fewer_replicas_are_said(plan: Callable[..., tuple[int, str, str]]) -> None:
@@ -134,7 +134,7 @@ def test_a_saved_plan_is_never_replaced_unasked(plan: Callable[..., tuple[int, s
     file = tmp_path / "plan 1.json"
     code, _, err = plan("--remove-broker", "3", "--out", str(file))
     assert code == 0
-    assert f"saved {file}; carry it out with `kctl topic reassign apply '{file}'`" in err
+    assert f"saved {file}; apply it with `kctl topic reassign apply '{file}'`" in err
     assert len(parse_plan(file.read_bytes(), "p").reassignments) == 6
     before = file.read_bytes()
     code, out, err = plan("--remove-broker", "1", "--out", str(file))
@@ -370,7 +370,7 @@ def test_a_hundred_brokers_do_not_flood_the_terminal(plan: Callable[..., tuple[i
     ],
 )
 def test_the_certificate(moves: int, bound: int, left: int, said: str) -> None:
-    assert certificate(moves, "move", bound, left=left) == said
+    assert certificate(moves, "move", bound, deferred=left) == said
 
 
 def test_log_dirs_are_told_without_the_folder_that_all_are_in() -> None:

@@ -106,7 +106,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Cluster:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setattr(cleanup, "delete_topics", made.delete)
     monkeypatch.setattr(cleanup, "connect", mock.MagicMock())
-    monkeypatch.setattr(cleanup, "_answers", made.answers)
+    monkeypatch.setattr(cleanup, "_responds", made.answers)
     monkeypatch.setattr("kctl.deploy.lifecycle.start_cluster", made.start_nodes)
     return made
 
@@ -232,8 +232,8 @@ def test_whether_a_broker_answers_is_asked_until_it_does(monkeypatch: pytest.Mon
     live.return_value.__enter__.return_value.answers.side_effect = [False, False, True, False]
     monkeypatch.setattr(cleanup, "LiveCluster", live)
     left = RunLeftovers(brokers={3: Broker(3, "h3", 9093)})
-    assert cleanup._answers(TARGET, left, 3, 60.0)
-    assert not cleanup._answers(TARGET, left, 3, 0.0)
+    assert cleanup._responds(TARGET, left, 3, 60.0)
+    assert not cleanup._responds(TARGET, left, 3, 0.0)
     assert live.call_args == mock.call(TARGET, [Broker(3, "h3", 9093)])
 
 
@@ -295,7 +295,7 @@ def test_the_next_run_takes_back_what_a_killed_one_left(cluster: Cluster, tmp_pa
         with pytest.raises(Busy, match="another validation of this cluster is running"):
             leftovers.begin("prod", "id-1", "87654321", tmp_path / "evidence")
         with pytest.raises(Busy):
-            leftovers.refuse_while_at_work("id-1")
+            leftovers.refuse_while_active("id-1")
         leftovers.begin("other", "id-2", "87654321", tmp_path / "evidence").close()
     assert len(leftovers.unfinished("id-1")) == 1  # closed, and not ended: killed
     told: list[str] = []
