@@ -175,8 +175,8 @@ SEGMENTS = [CompactedSegment(base, 100, NOW - (4 - base // 10) * HOUR_MS) for ba
 )
 def test_dirty(known: dict[str, int], clean: int, cleanable: int, ratio: float | None, offsets: int) -> None:
     inputs = {"cleaned_to": None, "log_start": None, "last_stable": None, **known}
-    result = dirty(SEGMENTS, now_ms=NOW, **inputs)  # type: ignore[arg-type]
-    assert (result.clean_bytes, result.cleanable_bytes, result.ratio, result.offsets) == (clean, cleanable, ratio, offsets)
+    state = dirty(SEGMENTS, now_ms=NOW, **inputs)  # type: ignore[arg-type]
+    assert (state.clean_bytes, state.cleanable_bytes, state.ratio, state.offsets) == (clean, cleanable, ratio, offsets)
 
 
 def test_a_log_has_a_segment() -> None:
