@@ -107,4 +107,4 @@ def _with_times(
     result = passes(store, query.read_from_ms, query.to_ms, damaged=lambda each: errors.append(str(each)))
     logs = offsets_logs([Path(each) for each in query.offsets_logs])
     span = Span(lower=groups.lower, upper=groups.upper)
-    return times_of_logs(logs, [each.at_ms for each in result], span, told=errors.append).beside(commits)
+    return times_of_logs(logs, [each.at_ms for each in result], span, report=errors.append).beside(commits)
