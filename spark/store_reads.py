@@ -24,13 +24,13 @@ class SparkReads(StoreReads):
         super().__init__(store, from_ms, to_ms)
         self._spark, self._parallelism = spark, parallelism
 
-    def _sizes(self, asked: SizesQuery) -> Iterable[Sequence[Any]]:
-        ranges = topic_ranges(self.store, asked.from_ms, asked.to_ms, self._parallelism, damaged=self._tell)
-        rows: Sequence[Sequence[Any]] = size_source.load(self._spark, asked, ranges).select(*ARROW.names).collect()
+    def _sizes(self, query: SizesQuery) -> Iterable[Sequence[Any]]:
+        ranges = topic_ranges(self.store, query.from_ms, query.to_ms, self._parallelism, damaged=self._report)
+        rows: Sequence[Sequence[Any]] = size_source.load(self._spark, query, ranges).select(*ARROW.names).collect()
         return rows
 
     def _readings(self, query: ReadingsQuery) -> Iterator[dict[str, Any]]:
-        ranges = group_ranges(self.store, query.from_ms, query.to_ms, self._parallelism, damaged=self._tell)
+        ranges = group_ranges(self.store, query.from_ms, query.to_ms, self._parallelism, damaged=self._report)
         for row in snapshot_source.load(self._spark, query, ranges).select(*READERS).collect():
             yield dict(zip(READERS, row, strict=True))
 

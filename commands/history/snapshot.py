@@ -83,7 +83,7 @@ def collect_snapshots(inv: Invocation, options: SnapshotOptions) -> None:
             collector = Collector(cluster_id)
             passes = run(
                 create_store(store, cluster_id),
-                lambda at_ms: collector.look(client, at_ms),
+                lambda at_ms: collector.take_pass(client, at_ms),
                 pace,
                 tell=output.warn,
                 keep_ms=keep_ms,

@@ -1,1 +1,1 @@
-"""When offsets were committed: from the log of __consumer_offsets."""
+"""Commit times: from the log of __consumer_offsets."""

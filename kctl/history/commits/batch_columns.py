@@ -1,12 +1,12 @@
-"""Commits of __consumer_offsets by columns: many batches at once, with numpy.
+"""Decoding of commits in __consumer_offsets as columns: many batches at once, with numpy.
 
-What is ordinary is cut out here: batches of magic 2 with a right CRC, records without headers, commits of the versions
-that brokers write. The first batch that is anything else ends a piece, and goes the plain way
-(kctl.segment.format.offset_commits), which says what is right; this module says the same or nothing.
+This module decodes ordinary batches: magic 2 with a valid CRC, records without headers, commits of the versions that
+brokers write. The first other batch ends a piece and is decoded by kctl.segment.format.offset_commits, which is the
+reference: this module returns the same result or none.
 
 Layout of a record: kctl.segment.format.record. Key: version i16 (0, 1), group, topic, partition i32. Value: version i16
 (0 to 3), offset i64, from 3 on leaderEpoch i32, metadata, commitTimestamp i64, in 1 expireTimestamp i64. Texts have an
-i16 length in front.
+i16 length prefix.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ from kctl.segment.format.record_columns import whole_payload
 if TYPE_CHECKING:
     from kctl.segment.log.source import Source
 
-_LARGEST = 4 << 20  # larger batches go the plain way
-_MOST_UNPACKED = 16 << 20  # of compressed batches in one piece
+_MAX_BATCH = 4 << 20  # larger batches are not decoded here
+_MAX_DECOMPRESSED = 16 << 20  # of compressed batches in a piece
 _FAR = 2**62
 _HEADER = Struct(">8xi4xbIh")  # length, magic, CRC, attributes
 _WIDTHS = {2: ">i2", 4: ">i4", 8: ">i8"}
@@ -49,8 +49,8 @@ _Bytes = npt.NDArray[np.uint8]
 
 
 class _Batches(NamedTuple):
-    """Batches of a piece. at: where each begins in its window; begin, finish: where its records are in the data;
-    records: how many they say they have."""
+    """The batches of a piece. at: position of each in the window; begin, finish: bounds of its records in the data;
+    records: record count from the header."""
 
     at: Ints
     base_offset: Ints
@@ -63,14 +63,14 @@ class _Batches(NamedTuple):
     finish: Ints
 
     def first(self, size: int) -> _Batches:
-        """The first so many."""
+        """Return the first `size` batches."""
         return _Batches(*(column[:size] for column in self))
 
 
 def read_piece(source: Source, position: int, size: int) -> tuple[Commits, int]:
-    """The commits of the ordinary batches in the `size` bytes from `position` on, and where the next batch is.
+    """Return the commits of the ordinary batches in `size` bytes from `position` on, and the next position.
 
-    That is `position` itself when the batch there is not ordinary.
+    The next position is `position` if the batch there is not ordinary.
     """
     selected = min(size, max(source.size - position, 0))
     commits, used = commits_of(source.read(position, selected))
@@ -78,7 +78,7 @@ def read_piece(source: Source, position: int, size: int) -> tuple[Commits, int]:
 
 
 def commits_of(window: memoryview) -> tuple[Commits, int]:
-    """The commits of the ordinary batches at the beginning of `window`, and how many bytes these batches are."""
+    """Return the commits of the ordinary batches at the start of `window`, and the size of these batches in bytes."""
     positions, stop = _walk(window)
     result, data = _batches(window, positions)
     while len(result.at):
@@ -87,7 +87,7 @@ def commits_of(window: memoryview) -> tuple[Commits, int]:
             commits, good = _commits(data, result, records)
         if good == len(result.at):
             return commits, stop if good == len(positions) else positions[good]
-        result = result.first(good)  # up to the batch that has a record which is not ordinary
+        result = result.first(good)  # up to the batch with a record that is not ordinary
     return _none(), 0
 
 
@@ -100,7 +100,7 @@ def _none() -> Commits:
 
 
 def _walk(window: memoryview) -> tuple[list[int], int]:
-    """Where batches begin that have magic 2, a known codec and a right CRC; and where the last of them ends."""
+    """Return the positions of the batches with magic 2, a supported codec and a valid CRC, and the end of the last."""
     unpack, at, size = _HEADER.unpack_from, 0, len(window)
     result: list[int] = []
     add = result.append
@@ -110,7 +110,7 @@ def _walk(window: memoryview) -> tuple[list[int], int]:
         if (
             magic != 2
             or stop > size
-            or not V2_HEADER <= stop - at <= _LARGEST
+            or not V2_HEADER <= stop - at <= _MAX_BATCH
             or attributes & CODEC_MASK >= len(CODECS)
             or crc32c(window[at + 21 : stop]) != crc
         ):
@@ -121,7 +121,7 @@ def _walk(window: memoryview) -> tuple[list[int], int]:
 
 
 def _batches(window: memoryview, positions: list[int]) -> tuple[_Batches, memoryview]:
-    """The headers of the batches, up to one that is not ordinary; and the window with what was unpacked behind it."""
+    """Return the headers of the ordinary batches, and the window with decompressed payloads appended."""
     raw = np.frombuffer(window, dtype=np.uint8)
     at = np.array(positions, dtype=np.int64)
     attributes = _number(raw, at + 21, 2)
@@ -140,23 +140,23 @@ def _batches(window: memoryview, positions: list[int]) -> tuple[_Batches, memory
     good = (result.base_offset >= 0) & (result.base_offset <= _FAR) & (result.records >= 0)
     good &= (result.base_timestamp >= 0) & (result.base_timestamp <= _FAR)
     good &= _number(raw, at + 23, 4) >= 0  # lastOffsetDelta
-    size, unpacked, behind = _prefix(good), list[bytes](), len(window)
+    size, payloads, end = _prefix(good), list[bytes](), len(window)
     for place in np.flatnonzero(attributes & CODEC_MASK).tolist():
         if place >= size:
             break
         first, last = positions[place], int(finish[place])
-        payload = whole_payload(parse_v2(window, first, 0), window[first:last], limit=_LARGEST)
-        if payload is None or behind - len(window) + len(payload) > _MOST_UNPACKED:
+        payload = whole_payload(parse_v2(window, first, 0), window[first:last], limit=_MAX_BATCH)
+        if payload is None or end - len(window) + len(payload) > _MAX_DECOMPRESSED:
             size = place
             break
-        result.begin[place], result.finish[place] = behind, behind + len(payload)
-        unpacked.append(payload)
-        behind += len(payload)
-    return result.first(size), memoryview(b"".join([window, *unpacked])) if unpacked else window
+        result.begin[place], result.finish[place] = end, end + len(payload)
+        payloads.append(payload)
+        end += len(payload)
+    return result.first(size), memoryview(b"".join([window, *payloads])) if payloads else window
 
 
 def _prefix(good: Flags) -> int:
-    """How many hold from the first on."""
+    """Return the number of leading True values."""
     return len(good) if good.all() else int(np.argmin(good))
 
 
@@ -164,7 +164,7 @@ def _prefix(good: Flags) -> int:
 
 
 class _Records(NamedTuple):
-    """Where records are, behind their lengths; and of which batch."""
+    """The bounds of records, without their length prefixes, and their batches."""
 
     start: Ints
     end: Ints
@@ -172,7 +172,7 @@ class _Records(NamedTuple):
 
 
 def _records(data: memoryview, result: _Batches) -> tuple[_Records, int]:
-    """The records of all batches; and how many batches are filled by theirs exactly: if not all, use no records."""
+    """Return the records, and the number of leading batches that records fill exactly: if not all, use no records."""
     counts, raw = result.records, np.frombuffer(data, dtype=np.uint8)
     single = counts == 1
     size, start, _ = _varint(raw, result.begin[single], np.ones(int(single.sum()), dtype=bool), 3)
@@ -196,7 +196,7 @@ def _records(data: memoryview, result: _Batches) -> tuple[_Records, int]:
 
 
 def _chain(data: memoryview, position: int, end: int, count: int, starts: list[int], ends: list[int]) -> bool:
-    """Add where each record begins and ends; false when they do not fill the batch exactly."""
+    """Add the bounds of each record. Return False if the records do not fill the batch exactly."""
     for _ in range(count):
         if position + 2 > end:
             return False
@@ -223,10 +223,10 @@ def _chain(data: memoryview, position: int, end: int, count: int, starts: list[i
 
 
 def _commits(data: memoryview, result: _Batches, records: _Records) -> tuple[Commits, int]:
-    """The commits; and how many batches are ordinary to their last record: if not all, use no commits."""
+    """Return the commits, and the number of leading ordinary batches: if not all, use no commits."""
     raw = np.frombuffer(data, dtype=np.uint8)
     start, end = records.start, records.end
-    # A record: attributes, time, offset, key, value, headers.
+    # The fields of a record: attributes, time, offset, key, value, headers.
     good = end - start >= 6
     time, at, good = _varint(raw, start + 1, good, 9)
     offset, at, good = _varint(raw, at, good, 3)
@@ -240,7 +240,7 @@ def _commits(data: memoryview, result: _Batches, records: _Records) -> tuple[Com
     good &= raw.take(value_end, mode="clip") == 0  # no headers
     kind = _number(raw, key_at, 2)
     control = (result.attributes[records.batch] & CONTROL_MASK) != 0
-    # A marker stands alone in its batch; its key is a version and a type.
+    # A marker is the only record of its batch; its key is a version and a type.
     good &= ~control | ((result.records[records.batch] == 1) & (key_size >= 4) & (kind >= 0))
     selected = good & (kind >= 0) & (kind <= 1) & ~control
     value = _values(raw, value_at, value_end, selected & ~removed)
@@ -253,15 +253,15 @@ def _commits(data: memoryview, result: _Batches, records: _Records) -> tuple[Com
     batch = records.batch[places]
     attributes, last = result.attributes[batch], result.max_timestamp[batch]
     written = np.where((attributes & TIMESTAMP_TYPE_MASK) != 0, last, result.base_timestamp[batch] + time[places])
-    made = (value.commit_ms[places] >= 0) & ~removed[places]
+    has_time = (value.commit_ms[places] >= 0) & ~removed[places]
     commits = Commits(
         keys=keys,
         key=key,
-        at_ms=np.where(made, value.commit_ms[places], written),
+        at_ms=np.where(has_time, value.commit_ms[places], written),
         committed_offset=value.offset[places],
         removed=removed[places],
-        made=made,
-        commit_ms=np.where(made, value.commit_ms[places], 0),
+        has_time=has_time,
+        commit_ms=np.where(has_time, value.commit_ms[places], 0),
         leader_epoch=value.leader_epoch[places],
         log_offset=result.base_offset[batch] + offset[places],
         producer_id=np.where((attributes & TRANSACTIONAL_MASK) != 0, result.producer_id[batch], -1),
@@ -271,7 +271,7 @@ def _commits(data: memoryview, result: _Batches, records: _Records) -> tuple[Com
 
 
 def _markers(result: _Batches, batch: Ints, rows: Ints, commits: Ints, kind: Ints) -> tuple[Marker, ...]:
-    """The markers that end transactions, of the control records in `rows`; commits: the commits' rows."""
+    """Return the markers that end transactions, from the control records in `rows`. commits: rows of the commits."""
     rows = rows[(kind[rows] == ABORT) | (kind[rows] == COMMIT)]
     columns = (
         np.searchsorted(commits, rows).tolist(),
@@ -282,14 +282,14 @@ def _markers(result: _Batches, batch: Ints, rows: Ints, commits: Ints, kind: Int
     return tuple(Marker(*each) for each in zip(*columns, strict=True))
 
 
-def _varint(data: _Bytes, at: Ints, good: Flags, most: int) -> tuple[Ints, Ints, Flags]:
-    """Zigzag varints of at most `most` bytes, what is behind them, and where `good` still holds."""
+def _varint(data: _Bytes, at: Ints, good: Flags, max_bytes: int) -> tuple[Ints, Ints, Flags]:
+    """Return zigzag varints of at most `max_bytes` bytes, the positions after them, and an updated `good`."""
     byte = data.take(at, mode="clip").astype(np.int64)
     at = at + 1
     value = byte & 0x7F
     more = np.flatnonzero(byte >= 0x80)
     shift = 7
-    while len(more) and shift < most * 7:
+    while len(more) and shift < max_bytes * 7:
         byte = data.take(at[more], mode="clip").astype(np.int64)
         at[more] += 1
         value[more] |= (byte & 0x7F) << shift
@@ -302,13 +302,13 @@ def _varint(data: _Bytes, at: Ints, good: Flags, most: int) -> tuple[Ints, Ints,
 
 
 def _number(data: _Bytes, at: Ints, width: int) -> Ints:
-    """Big-endian numbers of so many bytes."""
+    """Return big-endian numbers of `width` bytes."""
     result = data.take(at[:, None] + np.arange(width), mode="clip")
     return np.ascontiguousarray(result).view(_WIDTHS[width])[:, 0].astype(np.int64)
 
 
 class _Values(NamedTuple):
-    """Of each record, 0 where it has none. good: false where the value is not of versions 0 to 3, or too short."""
+    """The values of each record; 0 if it has none. good: False for versions other than 0 to 3, or truncated values."""
 
     offset: Ints
     leader_epoch: Ints
@@ -317,32 +317,32 @@ class _Values(NamedTuple):
 
 
 def _values(data: _Bytes, at: Ints, end: Ints, selected: Flags) -> _Values:
-    """The values of the records that are wanted."""
+    """Return the values of the selected records."""
     places = np.flatnonzero(selected)
     at, end = at[places], end[places]
     version = _number(data, at, 2)
     with_epoch = version >= 3
     metadata_at = at + np.where(with_epoch, 14, 10)
     length = _number(data, metadata_at, 2)
-    made_at = metadata_at + 2 + np.maximum(length, 0)
-    least = made_at + np.where(version == 1, 16, 8)
-    fine = (version >= 0) & (version <= 3) & (length >= 0) & (least <= end)
+    time_at = metadata_at + 2 + np.maximum(length, 0)
+    min_end = time_at + np.where(version == 1, 16, 8)
+    fine = (version >= 0) & (version <= 3) & (length >= 0) & (min_end <= end)
     size = len(selected)
     good = np.ones(size, dtype=bool)
     good[places] = fine
-    offset, epoch, made = (np.zeros(size, dtype=np.int64) for _ in range(3))
+    offset, epoch, commit_ms = (np.zeros(size, dtype=np.int64) for _ in range(3))
     offset[places] = _number(data, at + 2, 8)
     epoch[places] = np.where(with_epoch, _number(data, at + 10, 4), -1)
-    made[places] = _number(data, made_at, 8)
-    return _Values(offset, epoch, made, good)
+    commit_ms[places] = _number(data, time_at, 8)
+    return _Values(offset, epoch, commit_ms, good)
 
 
 def _keys(data: memoryview, at: Ints, end: Ints, selected: Flags) -> tuple[list[GroupPartition], Ints, Flags]:
-    """What the wanted records are about, each once; the place in it of each of them; false where it cannot be read."""
+    """Return the distinct keys of the selected records, each record's place in them, and False if unreadable."""
     readable = np.ones(len(selected), dtype=bool)
     places = np.flatnonzero(selected)
-    # The piece as binary values that lie end to end, every second one a key: Arrow takes them out without a loop.
-    # Payloads that were unpacked stand behind the window, so that records are not always in this order.
+    # Treat the piece as adjacent binary values, every second one a key: Arrow extracts them without a loop.
+    # Decompressed payloads follow the window, so records are not always in this order.
     order = np.argsort(at[places], kind="stable") if len(places) else places
     borders = np.zeros(2 * len(places) + 1, dtype=np.int32)
     borders[1::2], borders[2::2] = at[places][order], end[places][order]
@@ -356,10 +356,10 @@ def _keys(data: memoryview, at: Ints, end: Ints, selected: Flags) -> tuple[list[
     keys: list[GroupPartition] = []
     bad: list[int] = []
     for number, raw in enumerate(distinct.dictionary.to_pylist()):
-        about = _about(raw)
-        if about is None:
+        parsed = _parse_key(raw)
+        if parsed is None:
             bad.append(number)
-        keys.append(about or GroupPartition("", "", -1))
+        keys.append(parsed or GroupPartition("", "", -1))
     sorted_codes = numbers(distinct.indices)
     codes = np.empty_like(sorted_codes)
     codes[order] = sorted_codes
@@ -368,8 +368,8 @@ def _keys(data: memoryview, at: Ints, end: Ints, selected: Flags) -> tuple[list[
     return keys, codes, readable
 
 
-def _about(raw: bytes) -> GroupPartition | None:
-    """commit_key, many times faster for texts in ASCII; None for what it does not take."""
+def _parse_key(raw: bytes) -> GroupPartition | None:
+    """Return commit_key of the bytes, with a fast path for ASCII texts; None for invalid keys."""
     size = len(raw)
     topic_at = 6 + (raw[2] << 8 | raw[3]) if size >= 4 else size
     if topic_at <= size:

@@ -39,8 +39,8 @@ from kctl.segment.log.source import Source
 from kctl.segment.log.walk import Damage, batches, content_of, is_valid
 
 PIECE_BYTES = 1 << 20
-_LEAST_BYTES = 8 << 10
-_MOST_PLAIN = 1024  # batches, before it is tried by columns again
+_MIN_BYTES = 8 << 10
+_MAX_PLAIN = 1024  # batches to decode one by one before columns are tried again
 ARROW = pa.schema([
     pa.field("at_ms", pa.int64()),
     pa.field("group", pa.string()),
@@ -74,10 +74,10 @@ EVERYTHING = Span()
 
 
 def offsets_logs(paths: Sequence[Path]) -> list[PartitionLog]:
-    """The logs of __consumer_offsets that `paths` stand for: .log files, partitions' folders, log dirs.
+    """Return the logs of __consumer_offsets in `paths`: .log files, partition folders, log dirs.
 
-    Of several replicas of a partition the longest. A folder that is called otherwise (a copy) counts as it is; in a log
-    dir only what has the topic's name. Raises NotFound, NotAuthorized, UsageError.
+    Of several replicas of a partition, the longest is used. A folder with another name (a copy) is used unchanged; in a
+    log dir, only folders with the topic's name are used. Raises NotFound, NotAuthorized, UsageError.
     """
     result: list[PartitionLog] = []
     files: dict[Path, list[Path]] = {}
@@ -122,12 +122,11 @@ def _length(log: PartitionLog) -> tuple[int, int]:
 
 
 def read_log(
-    log: PartitionLog, span: Span = EVERYTHING, *, told: CommitNotes | None = None
+    log: PartitionLog, span: Span = EVERYTHING, *, notes: CommitNotes | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Yield a log's commits as batches of ARROW's schema, then read failures. Raises what Source raises."""
-    told = told or CommitNotes()
     number = log_partition(log)
-    reader = _Reader(told)
+    reader = _Reader(notes or CommitNotes())
     for files in log.segments:
         assert files.log is not None
         reader.is_last = files is log.segments[-1]
@@ -137,13 +136,13 @@ def read_log(
 
 
 def read_fetched(pieces: Iterable[bytes], number: int, span: Span = EVERYTHING) -> Iterator[pa.RecordBatch]:
-    """The same of a partition's log that comes as whole batches, piece by piece (kctl.lag.offsets_topic).
+    """Yield the commits of a partition's log that is fetched in pieces of complete batches (kctl.lag.offsets_topic).
 
     Raises what `pieces` raises.
     """
     reader, name = _Reader(CommitNotes()), f"{TOPIC}-{number}"
     reader.is_last = False
-    with tempfile.NamedTemporaryFile(prefix="kctl-offsets-") as file:  # what Source reads is a file
+    with tempfile.NamedTemporaryFile(prefix="kctl-offsets-") as file:  # Source can only read files
         for piece in pieces:
             file.seek(0)
             file.truncate()
@@ -164,35 +163,35 @@ def _batches_of(
 
 
 def _ended(reader: _Reader, name: str) -> Iterator[pa.RecordBatch]:
-    """What could not be read."""
+    """Yield the read failures."""
     if reader.pending.untracked:
-        reader.told.damage(f"{name}: {reader.pending.untracked} commits of too many open transactions were left out")
-    if reader.told.texts:
-        yield errors_of(reader.told)
+        reader.notes.damage(f"{name}: {reader.pending.untracked} commits were skipped: too many open transactions")
+    if reader.notes.texts:
+        yield errors_of(reader.notes)
 
 
 def read_logs(logs: Iterable[PartitionLog], span: Span = EVERYTHING) -> Iterator[pa.RecordBatch]:
     """Yield `read_log` of each log. A log that cannot be read is a row with its error."""
     for log in logs:
-        told = CommitNotes()
+        notes = CommitNotes()
         try:
-            yield from read_log(log, span, told=told)
+            yield from read_log(log, span, notes=notes)
         except KctlError as exc:
-            told.damage(exc.message)
-            yield errors_of(told)
+            notes.damage(exc.message)
+            yield errors_of(notes)
 
 
 class _Reader:
-    """Follows one log over its segments: pieces of ordinary batches by columns, whatever else the plain way."""
+    """Reads a log over its segments: pieces of ordinary batches as columns, other batches one by one."""
 
-    def __init__(self, told: CommitNotes) -> None:
-        self.told = told
-        self._plain = CommitLog(told)
-        self.is_last = True  # the segment: a broker may be writing to it
+    def __init__(self, notes: CommitNotes) -> None:
+        self.notes = notes
+        self._plain = CommitLog(notes)
+        self.is_last = True  # the last segment: a broker may be writing to it
         self.pending: PendingCommits[GroupPartition, OffsetCommit] = self._plain.pending
 
     def read(self, source: Source, name: str) -> Iterator[Commits | list[OffsetCommit]]:
-        """What takes effect by a segment's batches, in their order. name: of the segment, in messages."""
+        """Yield the commits of a segment that take effect, in order. name: of the segment, in messages."""
         position, size, plain = 0, PIECE_BYTES, 1
         while position < source.size:
             commits, following = read_piece(source, position, size)
@@ -200,20 +199,20 @@ class _Reader:
                 result = applied(commits, self.pending)
                 if len(result):
                     yield result
-                # What is not ordinary ends a piece: where there is much of it, pieces must not be read for nothing.
+                # Other batches end a piece: smaller pieces waste less reading where they are frequent.
                 if (following - position) * 2 >= min(size, source.size - position):
                     size, plain = min(size * 2, PIECE_BYTES), 1
                 else:
-                    size = max(size // 8, _LEAST_BYTES)
+                    size = max(size // 8, _MIN_BYTES)
                 position = following
                 continue
-            rows, position = self._plainly(source, position, plain, name)
-            size, plain = min(size * 4, PIECE_BYTES), min(plain * 2, _MOST_PLAIN)
+            rows, position = self._one_by_one(source, position, plain, name)
+            size, plain = min(size * 4, PIECE_BYTES), min(plain * 2, _MAX_PLAIN)
             if rows:
                 yield rows
 
-    def _plainly(self, source: Source, position: int, count: int, name: str) -> tuple[list[OffsetCommit], int]:
-        """What takes effect by so many batches from `position` on, and what follows them."""
+    def _one_by_one(self, source: Source, position: int, count: int, name: str) -> tuple[list[OffsetCommit], int]:
+        """Return the commits of `count` batches from `position` on that take effect, and the next position."""
         result: list[OffsetCommit] = []
         following = position
         for item in islice(batches(source, position), count):
@@ -221,7 +220,7 @@ class _Reader:
             if isinstance(item, Damage):
                 following = item.position + item.length
                 if not (self.is_last and following >= source.size and item.code == "incomplete"):
-                    self.told.damage(f"{where}: {item.message}")
+                    self.notes.damage(f"{where}: {item.message}")
             else:
                 following = item.next_position
                 result += self._batch(source, item, where)
@@ -229,12 +228,12 @@ class _Reader:
 
     def _batch(self, source: Source, batch: Batch, where: str) -> list[OffsetCommit]:
         if batch.magic < 0 or not is_valid(source, batch):
-            self.told.damage(f"{where}: the CRC is not that of the batch")
+            self.notes.damage(f"{where}: the CRC is not that of the batch")
             return []
         try:
             content = content_of(source, batch, MAX_MESSAGE_BYTES)
         except BadRecords as exc:
-            self.told.damage(f"{where}: {exc}")
+            self.notes.damage(f"{where}: {exc}")
             return []
         return list(self._plain.add(batch, content, where))
 
@@ -247,15 +246,15 @@ def _batch(events: Commits | list[OffsetCommit], number: int | None, span: Span)
 
 
 def _of_columns(commits: Commits, number: int | None, span: Span) -> pa.RecordBatch:
-    retained = np.ones(len(commits), dtype=bool)
+    selected = np.ones(len(commits), dtype=bool)
     if span.from_ms is not None:
-        retained &= commits.at_ms >= span.from_ms
+        selected &= commits.at_ms >= span.from_ms
     if span.to_ms is not None:
-        retained &= commits.at_ms < span.to_ms
+        selected &= commits.at_ms < span.to_ms
     if span.lower is not None or span.upper is not None:
-        retained &= np.array([span.has_group(key.group) for key in commits.keys], dtype=bool)[commits.key]
-    if not retained.all():
-        commits = commits.at(np.flatnonzero(retained))
+        selected &= np.array([span.has_group(key.group) for key in commits.keys], dtype=bool)[commits.key]
+    if not selected.all():
+        commits = commits.at(np.flatnonzero(selected))
     size = len(commits)
     which = numeric(commits.key, pa.int64())
     names = [column([each[i] for each in commits.keys], kind) for i, kind in enumerate(_KEY_TYPES)]
@@ -263,7 +262,7 @@ def _of_columns(commits: Commits, number: int | None, span: Span) -> pa.RecordBa
         numeric(commits.at_ms, pa.int64()),
         *(each.take(which) for each in names),
         numeric(np.where(commits.removed, 0, commits.committed_offset), pa.int64(), ~commits.removed),
-        numeric(commits.commit_ms, pa.int64(), commits.made),
+        numeric(commits.commit_ms, pa.int64(), commits.has_time),
         numeric(commits.leader_epoch.astype(np.int32), pa.int32(), ~commits.removed & (commits.leader_epoch >= 0)),
         _flags(commits.producer_id >= 0),
         _constant(number, size),
@@ -302,10 +301,10 @@ def _of_rows(events: list[OffsetCommit], number: int | None, span: Span) -> pa.R
     return pa.RecordBatch.from_arrays(arrays, schema=ARROW)
 
 
-def errors_of(told: CommitNotes) -> pa.RecordBatch:
+def errors_of(notes: CommitNotes) -> pa.RecordBatch:
     """Return read failures as rows of ARROW."""
-    more = told.damaged + told.unreadable - len(told.texts)
-    texts = told.texts + ([f"and {more} more"] if more > 0 else [])
+    more = notes.damaged + notes.unreadable - len(notes.texts)
+    texts = notes.texts + ([f"and {more} more"] if more > 0 else [])
     arrays = [
         column(texts, pa.string()) if field.name == "error" else pa.nulls(len(texts), field.type) for field in ARROW
     ]

@@ -1,9 +1,9 @@
-"""The times of commits, beside the snapshots' rows as their `commit_ms`, by the rule of kctl.history.commits.matching.
+"""Commit times as a column `commit_ms` of snapshot rows, by the rule of kctl.history.commits.matching.
 
-    times = times_of_logs(logs, passes, Span(lower=…, upper=…), told=…)
+    times = times_of_logs(logs, passes, Span(lower=…, upper=…), report=…)
     judge_batches(times.beside(batches), rules)
 
-The windows of kctl.history.evaluate.windows then know when each offset was committed, and Burrow's STOP goes by that.
+The windows of kctl.history.evaluate.windows then use commit times for Burrow's STOP.
 tests/support/commit_time_oracle.py has the rule in plain Python.
 """
 
@@ -36,9 +36,9 @@ NAMES = ("group", "topic", "partition")
 
 @dataclass(frozen=True, slots=True)
 class CommitTimes:
-    """Commits, those of a key together in the order of the log. begin: a key's first; places of one more: its end.
+    """Commits grouped by key, in the order of the log. begin: place of each key's first commit, and the total.
 
-    About 33 bytes a commit. thinned_to keeps of them what the snapshots of some passes can ask for.
+    A commit takes about 33 bytes. thinned_to drops the commits that some passes do not need.
     """
 
     codes: dict[_Key, int]
@@ -50,7 +50,7 @@ class CommitTimes:
 
     @classmethod
     def of(cls, batches: Iterable[pa.RecordBatch]) -> CommitTimes:
-        """Of batches of commits.commit_log.ARROW, of any number of logs; rows with an error are passed over."""
+        """Return the commits in batches of commits.commit_log.ARROW, of any logs. Rows with an error are skipped."""
         codes: dict[_Key, int] = {}
         parts: list[tuple[Ints, ...]] = []
         for batch in batches:
@@ -72,12 +72,12 @@ class CommitTimes:
         order = np.argsort(code, kind="stable")
         code = code[order]
         begin = np.searchsorted(code, np.arange(len(codes) + 1))
-        at = _never_back(at[order], begin)
+        at = _non_decreasing(at[order], begin)
         return cls(codes, begin, at, committed_offset[order], commit_ms[order], is_known[order].astype(bool))
 
     @classmethod
     def merged(cls, parts: Iterable[CommitTimes]) -> CommitTimes:
-        """Of logs that have no group in common. Raises UsageError when one is in two."""
+        """Return the union of logs without common groups. Raises UsageError if a group is in two logs."""
         codes: dict[_Key, int] = {}
         none = np.zeros(0, dtype=np.int64)
         begins, columns = [none], [(none, none, none, none.astype(bool))]
@@ -91,7 +91,7 @@ class CommitTimes:
         if len(codes) != sum(len(each) for each in begins):
             raise UsageError(
                 "the commits of a group are in two logs",
-                hint="give one replica of each partition of __consumer_offsets",
+                hint="use one replica of each partition of __consumer_offsets",
             )
         begin = np.append(np.concatenate(begins), size)
         at, committed, commit_ms, is_known = (np.concatenate(column) for column in zip(*columns, strict=True))
@@ -101,9 +101,9 @@ class CommitTimes:
         return len(self.at_ms)
 
     def thinned_to(self, passes: Iterable[int], *, slack_ms: int = SLACK_MS) -> CommitTimes:
-        """Only what `beside` can need for rows of these times: the last commit before each, and those within the slack.
+        """Return only the commits that `beside` needs for rows of these times: the last before, and within the slack.
 
-        The answers for such rows are the same.
+        The results for such rows do not change.
         """
         times = np.unique(np.fromiter(passes, dtype=np.int64))
         if not len(self) or not len(times):
@@ -121,7 +121,7 @@ class CommitTimes:
         )
 
     def beside(self, batches: Iterable[pa.RecordBatch], *, slack_ms: int = SLACK_MS) -> Iterator[pa.RecordBatch]:
-        """Rows of the table `commits` of the store, with a column `commit_ms`: null where it is not known."""
+        """Yield rows of the store's table `commits` with a column `commit_ms`; null: unknown."""
         for batch in batches:
             value, is_known = self._of_rows(batch, slack_ms)
             result = numeric(value, pa.int64(), is_known)
@@ -134,13 +134,13 @@ class CommitTimes:
         value, is_known = np.zeros(batch.num_rows, dtype=np.int64), np.zeros(batch.num_rows, dtype=bool)
         rows = np.flatnonzero((code >= 0) & committed.known)
         begin, end = self.begin[code[rows]], self.begin[code[rows] + 1]
-        # First what held then (begin - 1: nothing), then one after the other of those within the slack.
+        # First the last commit at that time (begin - 1: none), then each commit within the slack.
         place = _last_until(self.at_ms, at[rows], begin, end) - 1
         open_ = np.flatnonzero(end > begin)
         while len(open_):
             here, row = place[open_], rows[open_]
-            there = here >= begin[open_]
-            hit = there & (self.committed[np.maximum(here, 0)] == committed.value[row])
+            exists = here >= begin[open_]
+            hit = exists & (self.committed[np.maximum(here, 0)] == committed.value[row])
             value[row[hit]], is_known[row[hit]] = self.commit_ms[here[hit]], self.is_known[here[hit]]
             place[open_] += 1
             open_ = open_[~hit & (place[open_] < end[open_])]
@@ -149,15 +149,15 @@ class CommitTimes:
 
 
 def times_of_logs(
-    logs: Iterable[PartitionLog], passes: Sequence[int], span: Span, *, told: Callable[[str], None]
+    logs: Iterable[PartitionLog], passes: Sequence[int], span: Span, *, report: Callable[[str], None]
 ) -> CommitTimes:
-    """The commit times that snapshots of these passes can ask for, log by log: memory is what one log has.
+    """Return the commit times for snapshots of these passes. Logs are read one by one, which limits memory.
 
-    span: of groups; of a store's time nothing should be cut off at its beginning, where the last commits of groups lie
-    that have stopped. told: of each place that cannot be read.
+    span: of groups; it should have no start, because the last commits of stopped groups are old. report: called for
+    each unreadable place.
     """
 
-    return _times_of((read_logs([log], span) for log in logs), passes, told)
+    return _times_of((read_logs([log], span) for log in logs), passes, report)
 
 
 def times_of_cluster(
@@ -166,50 +166,50 @@ def times_of_cluster(
     passes: Sequence[int],
     span: Span,
     *,
-    told: Callable[[str], None],
+    report: Callable[[str], None],
 ) -> CommitTimes:
-    """`times_of_logs` by Fetch from a live cluster, one partition of the topic after the other (None: all).
+    """Return `times_of_logs` by Fetch from a live cluster, one partition of the topic after the other (None: all).
 
-    told: also of each partition that cannot be read. Raises what ClusterClient raises when nothing can be.
+    report: also called for each unreadable partition. Raises what ClusterClient raises if nothing is readable.
     """
     try:
         logs, failed = offsets_logs(client, partitions)
     except NotFound:  # nothing was ever committed
         return CommitTimes.of(())
     for text in failed:
-        told(text)
-    return _times_of((_fetched(client, log, span, told) for log in logs), passes, told)
+        report(text)
+    return _times_of((_fetch(client, log, span, report) for log in logs), passes, report)
 
 
-def _fetched(
-    client: ClusterClient, log: OffsetsLog, span: Span, told: Callable[[str], None]
+def _fetch(
+    client: ClusterClient, log: OffsetsLog, span: Span, report: Callable[[str], None]
 ) -> Iterator[pa.RecordBatch]:
     try:
         yield from read_fetched(fetch_log(client, log), log.partition, span)
-    except KctlError as exc:  # a broker that goes away, say: other partitions are still true
-        told(f"{TOPIC}-{log.partition}: {exc.message}")
+    except KctlError as exc:  # e.g. a broker goes down: other partitions remain valid
+        report(f"{TOPIC}-{log.partition}: {exc.message}")
 
 
 def _times_of(
-    logs: Iterable[Iterable[pa.RecordBatch]], passes: Sequence[int], told: Callable[[str], None]
+    logs: Iterable[Iterable[pa.RecordBatch]], passes: Sequence[int], report: Callable[[str], None]
 ) -> CommitTimes:
-    return CommitTimes.merged(CommitTimes.of(_noted(log, told)).thinned_to(passes) for log in logs)
+    return CommitTimes.merged(CommitTimes.of(_report_errors(log, report)).thinned_to(passes) for log in logs)
 
 
-def _noted(batches: Iterable[pa.RecordBatch], told: Callable[[str], None]) -> Iterator[pa.RecordBatch]:
+def _report_errors(batches: Iterable[pa.RecordBatch], report: Callable[[str], None]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for text in batch.column("error").to_pylist() if batch.column("error").null_count < batch.num_rows else ():
             if text is not None:
-                told(text)
+                report(text)
         yield batch
 
 
-def _never_back(at: Ints, begin: Ints) -> Ints:
-    """Times, within each key never before the one before."""
+def _non_decreasing(at: Ints, begin: Ints) -> Ints:
+    """Return times that never decrease within a key."""
     if not len(at):
         return at
     sizes = np.diff(begin)
-    # One running maximum over all: each key's times are lifted above those of the key before.
+    # One running maximum over all keys: the times of each key are shifted above those of the previous key.
     low = int(at.min())
     span = int(at.max()) - low + 1
     number = np.repeat(np.arange(len(sizes)), sizes)
@@ -222,7 +222,7 @@ def _never_back(at: Ints, begin: Ints) -> Ints:
 
 
 def _last_until(times: Ints, moment: Ints, low: Ints, high: Ints) -> Ints:
-    """For each moment how far the times in [low, high), which never go back, are not behind it."""
+    """Return, for each moment, the end of the times in [low, high) up to it. The times are sorted."""
     low, high = low.copy(), high.copy()
     open_ = np.flatnonzero(low < high)
     while len(open_):
@@ -235,7 +235,7 @@ def _last_until(times: Ints, moment: Ints, low: Ints, high: Ints) -> Ints:
 
 
 def _codes(batch: pa.RecordBatch, codes: dict[_Key, int], *, grow: bool) -> Ints:
-    """The code of each row's group, topic and partition; -1 where there is none and none is to be made."""
+    """Return the code of each row's group, topic and partition; -1: none, unless codes may grow."""
     begins = differs(batch.column("partition"))
     for name in NAMES[:2]:
         begins |= differs(batch.column(name))

@@ -1,8 +1,7 @@
-"""Commits by columns, and which of them take effect: the rules of kctl.segment.format.offset_commits, where most rows
-need none of them.
+"""Commits as columns, and which of them take effect, by the rules of kctl.segment.format.offset_commits.
 
-A commit outside of transactions takes effect where it stands, unless one of its group and partition is pending. So only
-what is transactional, and what has the same key, is looked at one by one.
+A commit outside of transactions takes effect at its place in the log, unless a commit of its key is pending. So only
+transactional commits, and commits with the same keys, are processed one by one.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from kctl.segment.format.offset_commits import GroupPartition, OffsetCommit, Pen
 
 
 class Marker(NamedTuple):
-    """The end of a producer's transaction, behind the first `place` commits."""
+    """The end of a producer's transaction, after the first `place` commits."""
 
     place: int
     producer_id: int
@@ -28,10 +27,10 @@ class Marker(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Commits:
-    """Commits in the log's order, as if each took effect at once; key: a place in `keys`.
+    """Commits in the order of the log, as if each took effect at once. key: a place in `keys`.
 
-    removed: tombstones; made: whether the value says when it was committed, in commit_ms. producer_id: -1 outside of
-    transactions. markers: of transactions that end among them.
+    removed: tombstones. has_time: the value contains the commit time, in commit_ms. producer_id: -1 outside of
+    transactions. markers: ends of transactions among the commits.
     """
 
     keys: list[GroupPartition]
@@ -39,7 +38,7 @@ class Commits:
     at_ms: Ints
     committed_offset: Ints
     removed: Flags
-    made: Flags
+    has_time: Flags
     commit_ms: Ints
     leader_epoch: Ints
     log_offset: Ints
@@ -50,14 +49,14 @@ class Commits:
         return len(self.key)
 
     def at(self, places: Ints) -> Commits:
-        """Those at some places, without markers."""
+        """Return the commits at some places, without markers."""
         return Commits(
             self.keys,
             self.key[places],
             self.at_ms[places],
             self.committed_offset[places],
             self.removed[places],
-            self.made[places],
+            self.has_time[places],
             self.commit_ms[places],
             self.leader_epoch[places],
             self.log_offset[places],
@@ -66,11 +65,11 @@ class Commits:
 
 
 def applied(commits: Commits, pending: PendingCommits[GroupPartition, OffsetCommit]) -> Commits:
-    """What takes effect at once, and by the markers; what is transactional becomes pending."""
+    """Return the commits that take effect, at once or by markers. Transactional commits become pending."""
     inside = (commits.producer_id >= 0) & ~commits.removed
     if not commits.markers and not len(pending) and not inside.any():
         return commits
-    # By what keys mean: there are several ways to write one.
+    # Compare decoded keys: a key can have several encodings.
     busy = pending.keys() | {commits.keys[each] for each in np.unique(commits.key[inside]).tolist()}
     selected = np.array([key in busy for key in commits.keys], dtype=bool)
     places = np.flatnonzero(selected[commits.key])
@@ -97,31 +96,31 @@ def _ended(marker: Marker, pending: PendingCommits[GroupPartition, OffsetCommit]
 
 
 def _rows(commits: Commits, places: Ints, inside: Flags) -> Iterator[tuple[int, OffsetCommit]]:
-    """The commits at some places as plain values, with the producer of those in transactions, else -1."""
+    """Yield the commits at some places as plain values, with their producer; -1 outside of transactions."""
     columns = (
         np.where(inside[places], commits.producer_id[places], -1),
         commits.key[places],
         commits.at_ms[places],
         commits.committed_offset[places],
-        commits.made[places],
+        commits.has_time[places],
         commits.commit_ms[places],
         commits.leader_epoch[places],
         commits.log_offset[places],
     )
     keys = commits.keys
-    for producer_id, key, at_ms, offset, made, commit_ms, epoch, log_offset in zip(
+    for producer_id, key, at_ms, offset, timed, commit_ms, epoch, log_offset in zip(
         *(each.tolist() for each in columns), strict=True
     ):
         yield (
             producer_id,
             OffsetCommit(
-                keys[key], at_ms, offset, commit_ms if made else None, epoch if epoch >= 0 else None, log_offset, True
+                keys[key], at_ms, offset, commit_ms if timed else None, epoch if epoch >= 0 else None, log_offset, True
             ),
         )
 
 
 def _merged(commits: Commits, places: Ints, ended: list[tuple[int, OffsetCommit]]) -> Commits:
-    """The commits at `places`, and those that took effect behind so many others, in the order of both."""
+    """Return the commits at `places`, merged in order with the commits of ended transactions."""
     if not ended:
         return commits.at(places)
     keys = list(commits.keys)
@@ -140,7 +139,7 @@ def _merged(commits: Commits, places: Ints, ended: list[tuple[int, OffsetCommit]
         ],
         dtype=np.int64,
     )  # fmt: skip
-    behind, key, at_ms, offset, made, commit_ms, epoch, log_offset = rows.T
+    behind, key, at_ms, offset, has_time, commit_ms, epoch, log_offset = rows.T
     order = np.argsort(np.concatenate([2 * places + 1, behind]), kind="stable")
 
     def both(one: Any, other: Any) -> Any:
@@ -152,7 +151,7 @@ def _merged(commits: Commits, places: Ints, ended: list[tuple[int, OffsetCommit]
         at_ms=both(commits.at_ms, at_ms),
         committed_offset=both(commits.committed_offset, offset),
         removed=both(commits.removed, np.zeros(len(ended), dtype=bool)),
-        made=both(commits.made, made.astype(bool)),
+        has_time=both(commits.has_time, has_time.astype(bool)),
         commit_ms=both(commits.commit_ms, commit_ms),
         leader_epoch=both(commits.leader_epoch, epoch),
         log_offset=both(commits.log_offset, log_offset),

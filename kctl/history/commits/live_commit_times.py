@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def with_commit_times(client: ClusterClient, plan: LagPlan) -> LagPlan:
-    """The plan, with the times of the commits that its passes saw; what could not be read is among its failures.
+    """Return the plan with the commit times of the offsets in its passes. Read failures are added to its failures.
 
     Raises Refused for the store of another cluster, and what ClusterClient raises.
     """
@@ -35,7 +35,7 @@ def with_commit_times(client: ClusterClient, plan: LagPlan) -> LagPlan:
         _check_cluster(client, open_store(place(query.store)).cluster_id)
     span = Span(None, query.to_ms + SLACK_MS, *query.groups.bounds)
     partitions = _partitions(client, query.groups)
-    times = times_of_cluster(client, partitions, query.passes, span, told=failures.append)
+    times = times_of_cluster(client, partitions, query.passes, span, report=failures.append)
     return replace(plan, query=replace(query, commit_times=times), failures=tuple(failures))
 
 
@@ -43,14 +43,14 @@ def _check_cluster(client: ClusterClient, stored: str | None) -> None:
     result = client.metadata(()).cluster_id
     if result != stored:
         raise Refused(
-            f"the store holds snapshots of cluster {stored}, and this is cluster {result}",
-            hint="--context NAME or --bootstrap-server chooses the store's cluster",
+            f"the store has snapshots of cluster {stored}, but this is cluster {result}",
+            hint="select the cluster of the store with --context NAME or --bootstrap-server",
             reason=Reason.WRONG_CLUSTER,
         )
 
 
 def _partitions(client: ClusterClient, groups: Names) -> set[int] | None:
-    """The topic's partitions that have the groups' commits; None: all, where groups are not all written out."""
+    """Return the partitions of the topic with the groups' commits; None: all, if groups are selected by pattern."""
     topic = client.metadata([TOPIC]).topics.get(TOPIC)
     if topic is None or not groups.exact or len(groups.exact) < len(groups.patterns):
         return None

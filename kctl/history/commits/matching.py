@@ -1,10 +1,10 @@
-"""When an offset that a snapshot saw was committed, by the commits that __consumer_offsets tells of. Pure.
+"""Matching of offsets in snapshots with commits in __consumer_offsets, to find their commit times. Pure.
 
-A pass reads offsets some moments after its time, and clocks of brokers and of the collector differ. So an offset that
-the commits at that time do not explain is looked for in those that follow within `slack_ms`. What none explains (its
-commit was compacted, or belongs to another time) is not known: lag.window then goes by when it was first seen.
+A pass reads offsets shortly after its time, and the clocks of brokers and of the collector differ. So if the commits up
+to that time do not match an offset, the commits within the next `slack_ms` are tried. Without a match (the commit was
+compacted, or belongs to another time) the commit time is unknown: lag.window then uses the first observation.
 
-Of a group that commits the same offset again and again the last commit before the snapshot counts: it lived until then.
+If a group commits the same offset repeatedly, the last commit before the snapshot counts: the group was alive then.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Between Arrow's columns and numpy's arrays, by their buffers: neither pandas nor a Python object for each value.
+"""Conversion between Arrow columns and numpy arrays by their buffers, without pandas and Python objects per value.
 
-Layout (Arrow columnar format): a validity bitmap, least significant bit first, absent when nothing is null; numbers as
-they are; booleans as a bitmap.
+Layout (Arrow columnar format): a validity bitmap, least significant bit first, absent if nothing is null; numbers as
+plain values; booleans as a bitmap.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 Watch: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-"""Sees batches on their way to somewhere else, and gives them on as they are."""
+"""Observes batches and passes them on unchanged."""
 
 _WIDTHS: dict[pa.DataType, type[np.signedinteger[Any]]] = {pa.int32(): np.int32, pa.int64(): np.int64}
 
 
 def known(column: pa.Array) -> Known:
-    """An int32 or int64 column; negative numbers are none. Raises TypeError for another type."""
+    """Return an int32 or int64 column; negative numbers are null. Raises TypeError for another type."""
     valid = _validity(column)
     value = numbers(column)
     valid &= value >= 0
@@ -34,12 +34,12 @@ def known(column: pa.Array) -> Known:
 
 
 def numbers(column: pa.Array) -> Ints:
-    """An int32 or int64 column as int64; what is null is any number. Raises TypeError for another type."""
+    """Return an int32 or int64 column as int64; nulls have arbitrary values. Raises TypeError for another type."""
     width = _WIDTHS.get(column.type)
     if width is None:
-        raise TypeError(f"a column of {column.type} is not one of int32 or int64")
+        raise TypeError(f"column has type {column.type}, not int32 or int64")
     data = column.buffers()[1]
-    if data is None:  # nothing but nulls
+    if data is None:  # only nulls
         return np.zeros(len(column), dtype=np.int64)
     dtype: np.dtype[Any] = np.dtype(width)
     result = np.frombuffer(memoryview(data), dtype, len(column), column.offset * dtype.itemsize)
@@ -54,20 +54,20 @@ def _validity(column: pa.Array) -> Flags:
 
 
 def bits(bitmap: pa.Buffer, offset: int, length: int) -> Flags:
-    """A bitmap's `length` bits from `offset` on."""
+    """Return `length` bits of a bitmap, from `offset` on."""
     packed = np.frombuffer(memoryview(bitmap), np.dtype(np.uint8))
     result = np.unpackbits(packed, count=offset + length, bitorder="little")[offset:]
     return result.view(np.bool_)
 
 
 def differs(column: pa.Array) -> Flags:
-    """Where a value of a text or number column differs from the one before; true for the first. Null equals null."""
+    """Return where a text or number column differs from the row before; True for the first. Null equals null."""
     size = len(column)
     result = np.ones(size, dtype=bool)
     if size < 2:
         return result
     if isinstance(column, pa.DictionaryArray):
-        indices = known(column.indices.cast(pa.int64()))  # -1 is no index: what is null
+        indices = known(column.indices.cast(pa.int64()))  # -1: null
         changed = np.flatnonzero(np.diff(np.where(indices.known, indices.value, -1))) + 1
         result[1:] = False
         result[changed] = _unequal(column, changed)
@@ -80,7 +80,7 @@ def differs(column: pa.Array) -> Flags:
 
 
 def _unequal(column: pa.Array, places: Ints) -> Flags:
-    """Whether values at `places` differ from those before. A dictionary may hold a text twice."""
+    """Return whether the values at `places` differ from those before. A dictionary may contain a text twice."""
     here, before = (column.take(numeric(at, pa.int64())).cast(pa.string()) for at in (places, places - 1))
     return bits_of(_not_same(here, before))
 
@@ -90,7 +90,7 @@ def _unequal_neighbours(column: pa.Array) -> pa.Array:
 
 
 def _not_same(here: pa.Array, before: pa.Array) -> pa.Array:
-    """Not equal, null as a value of its own."""
+    """Return where the columns differ; null is a separate value."""
     unequal = pc.not_equal(here, before)
     if unequal.null_count == 0:
         return unequal
@@ -98,21 +98,21 @@ def _not_same(here: pa.Array, before: pa.Array) -> pa.Array:
 
 
 def bits_of(column: pa.Array) -> Flags:
-    """A boolean column without nulls."""
+    """Return a boolean column without nulls."""
     data = column.buffers()[1]
     assert data is not None
     return bits(data, column.offset, len(column))
 
 
 def numeric(values: npt.NDArray[Any], kind: pa.DataType, valid: Flags | None = None) -> pa.Array:
-    """`values`, of the width that `kind` has, as a column; null where not `valid`."""
+    """Return values with the width of `kind` as a column; null where not `valid`."""
     validity = None if valid is None or valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
     data = pa.py_buffer(np.ascontiguousarray(values))
     return pa.Array.from_buffers(kind, len(values), [validity, data])
 
 
 def chosen(batch: pa.RecordBatch, names: Sequence[str], places: Ints) -> list[pa.Array]:
-    """The named columns' values at `places`; the columns as they are if that is all."""
+    """Return the values of the named columns at `places`; the unchanged columns if those are all rows."""
     if len(places) == batch.num_rows:
         return [batch.column(name) for name in names]
     indices = numeric(places, pa.int64())

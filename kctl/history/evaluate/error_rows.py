@@ -1,6 +1,4 @@
-"""Rows of a source that may also be errors: a column `error`, beside which a row that was read has its values, and a
-row that tells what could not be read has none.
-"""
+"""Rows with a column `error`: a row has either values or an error."""
 
 from __future__ import annotations
 
@@ -12,7 +10,7 @@ from kctl.history.snapshots.columns import column
 
 
 def read_rows(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Rows that were read, as the schema has them: text as text, no error."""
+    """Return rows in the given schema: dictionary-encoded text as plain text, no error."""
     arrays = [
         pa.nulls(batch.num_rows, field.type) if field.name == "error" else _plain(batch.column(field.name))
         for field in schema
@@ -21,7 +19,7 @@ def read_rows(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def error_rows(errors: Sequence[str], schema: pa.Schema) -> pa.RecordBatch:
-    """A row for each error."""
+    """Return a row for each error."""
     arrays = [
         column(errors, pa.string()) if field.name == "error" else pa.nulls(len(errors), field.type) for field in schema
     ]

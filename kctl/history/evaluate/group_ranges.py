@@ -1,8 +1,8 @@
-"""Which task reads which groups of a store of snapshots: planned from one file, before Spark has started.
+"""Distribution of the groups of a snapshot store over tasks: planned from one file, before Spark has started.
 
-Files of the store are sorted by group first, and say what their row groups hold; so a task that wants a range of
-groups reads little else, and all rows of a partition meet in one task without a shuffle. The newest file that counts
-says how the rows are spread: by its row groups if it has many, else by its groups' names.
+Files of the store are sorted by group first, and contain the range of each row group. So a task with a range of groups
+reads little else, and all rows of a partition are in one task without a shuffle. The newest valid file shows the
+distribution of the rows: by its row groups if it has many, else by the names of its groups.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-_ROW_GROUPS_PER_TASK = 4  # with fewer, their borders say too little
-_MOST_TRIED = 5  # files that are damaged, or have no rows, before the newest one that says something
+_ROW_GROUPS_PER_TASK = 4  # with fewer, their borders are too coarse
+_MAX_FILES = 5  # damaged or empty files to skip when looking for the newest usable one
 
 
 class GroupRange(NamedTuple):
@@ -38,13 +38,13 @@ EVERY_GROUP = GroupRange()
 def group_ranges(
     store: Store, from_ms: int, to_ms: int, tasks: int, *, damaged: Callable[[Damaged], None]
 ) -> list[GroupRange]:
-    """At most `tasks` ranges, each with about as many rows of `commits`, that hold all groups.
+    """Return at most `tasks` ranges with about the same number of rows in `commits`, which together contain all groups.
 
-    A group is in one range, however large it is. damaged: as kctl.history.snapshots.read.read_table has it.
+    A group is never split. damaged: see kctl.history.snapshots.read.read_table.
     """
     if tasks <= 1:
         return [EVERY_GROUP]
-    for hour, file in reversed(list(chosen_files(store, from_ms, to_ms))[-_MOST_TRIED:]):
+    for hour, file in reversed(list(chosen_files(store, from_ms, to_ms))[-_MAX_FILES:]):
         weights = _weights(store, hour, file, tasks, damaged)
         if weights:
             return split(weights, tasks)
@@ -52,7 +52,7 @@ def group_ranges(
 
 
 def split(weights: Iterable[tuple[str, int]], parts: int) -> list[GroupRange]:
-    """Ranges of about the same weight, cut where a group begins. weights: of (first) groups, in any order."""
+    """Return ranges of about the same weight, split between groups. weights: of (first) groups, in any order."""
     by_name: dict[str, int] = {}
     for name, weight in weights:
         by_name[name] = by_name.get(name, 0) + weight
@@ -69,7 +69,7 @@ def split(weights: Iterable[tuple[str, int]], parts: int) -> list[GroupRange]:
 def _weights(
     store: Store, hour: Hour, file: DataFile, tasks: int, damaged: Callable[[Damaged], None]
 ) -> list[tuple[str, int]]:
-    """Groups, and how many rows of the file begin with each."""
+    """Return groups with the number of rows that begin with each."""
     result = _row_groups(store.folder(schema.COMMITS, hour) / file.name)
     if len(result) >= _ROW_GROUPS_PER_TASK * tasks:
         return result
@@ -80,7 +80,7 @@ def _weights(
 
 
 def _row_groups(path: Path) -> list[tuple[str, int]]:
-    """The first group of each row group, and its rows; nothing when that cannot be had: reading tells why."""
+    """Return the first group and the rows of each row group; empty if unreadable, which a later read reports."""
     try:
         with files.opened(path) as stream:
             result = row_groups(stream, schema.COMMITS)

@@ -1,7 +1,7 @@
-"""Sizes as they stream by, one row for each log or volume: kctl.history.retention.growth over columns.
+"""Sizes as a stream, reduced to one row for each log or volume: kctl.history.retention.growth over columns.
 
-Batches are sorted by their key and by time, whatever their borders; of the batch before only what its last key has come
-to is kept, so memory does not grow with the span of time.
+Batches are sorted by their key and by time; a batch may end anywhere. Only the sums of the previous batch's last key
+are carried over, so memory use does not grow with the time span.
 """
 
 from __future__ import annotations
@@ -19,29 +19,31 @@ from kctl.history.evaluate.window_rules import Flags, Ints
 from kctl.history.retention.growth import Growth
 
 GROWTH_TYPES: dict[str, pa.DataType] = dict.fromkeys(Growth._fields, pa.int64())
-MOST_BYTES = 2**53  # a larger size is none
+MOST_BYTES = 2**53  # larger sizes are ignored
 
 
 class Sizes(NamedTuple):
-    """What batches are of. key: columns by which they are sorted, before at_ms; size: the column that grows.
+    """The columns of size batches. key: columns by which they are sorted, before at_ms; size: the column that grows.
 
-    kept: columns of the last row of each key that are given beside the key.
+    extra: columns that the result has in addition to the key, from the last row of each key.
     """
 
     key: tuple[str, ...]
     size: str
-    kept: tuple[str, ...] = ()
+    extra: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns that are given before those of GROWTH_TYPES."""
-        return (*self.key, *self.kept)
+        """Return the columns of the result before those of GROWTH_TYPES."""
+        return (*self.key, *self.extra)
 
 
 @dataclass(frozen=True, slots=True)
 class _Sums:
-    """Of each key, as far as it was seen. Fields as in Growth; at_shrunk_bytes: the size at shrunk_at_ms, else the
-    first one. shrunk_at_ms: -1 for never."""
+    """The sums of each key so far. Fields as in Growth. shrunk_at_ms: -1 if never.
+
+    at_shrunk_bytes: the size at shrunk_at_ms, or the first size if the log never shrank.
+    """
 
     samples: Ints
     first_ms: Ints
@@ -59,24 +61,24 @@ class _Sums:
 
 @dataclass(frozen=True, slots=True)
 class _Open:
-    """A key that may go on in the next batch: its last row, and what it has come to."""
+    """A key that may continue in the next batch: its last row, and its sums so far."""
 
     last: pa.RecordBatch
     sums: _Sums
 
 
 def growths(batches: Iterable[pa.RecordBatch], of: Sizes) -> Iterator[pa.RecordBatch]:
-    """A row for each key that has a size: the columns of.names of its last row, then GROWTH_TYPES."""
+    """Yield a row for each key that has a size: the columns of.names of its last row, then GROWTH_TYPES."""
     open_: _Open | None = None
     for each in batches:
         batch = _with_sizes(each, of)
         if batch.num_rows == 0:
             continue
-        goes_on = open_ is not None and _key(open_.last, of) == _key(batch, of)
-        if open_ is not None and not goes_on:
+        continues = open_ is not None and _key(open_.last, of) == _key(batch, of)
+        if open_ is not None and not continues:
             yield _rows(open_.last, open_.sums, of)
         begins = np.flatnonzero(_first_rows(batch, of))
-        sums = _sums(batch, begins, of, open_ if goes_on else None)
+        sums = _sums(batch, begins, of, open_ if continues else None)
         ends = np.append(begins[1:], batch.num_rows) - 1
         open_ = _Open(batch.slice(int(ends[-1]), 1), sums.at(slice(-1, None)))
         if len(ends) > 1:
@@ -87,18 +89,18 @@ def growths(batches: Iterable[pa.RecordBatch], of: Sizes) -> Iterator[pa.RecordB
 
 
 def _with_sizes(batch: pa.RecordBatch, of: Sizes) -> pa.RecordBatch:
-    """The rows that have a size that can be one."""
+    """Return the rows with a valid size."""
     column = batch.column(of.size)
     bounds = pc.min_max(column)
-    least, most = bounds["min"].as_py(), bounds["max"].as_py()
-    if column.null_count == 0 and (least is None or (least >= 0 and most <= MOST_BYTES)):
+    low, high = bounds["min"].as_py(), bounds["max"].as_py()
+    if column.null_count == 0 and (low is None or (low >= 0 and high <= MOST_BYTES)):
         return batch
-    possible = batch.filter(pc.greater_equal(column, 0))  # null is no
-    return possible.filter(pc.less(possible.column(of.size), MOST_BYTES + 1))
+    rows = batch.filter(pc.greater_equal(column, 0))  # drops nulls
+    return rows.filter(pc.less(rows.column(of.size), MOST_BYTES + 1))
 
 
 def _key(batch: pa.RecordBatch, of: Sizes) -> tuple[object, ...]:
-    """The key of a batch's first row."""
+    """Return the key of a batch's first row."""
     return tuple(batch.column(name)[0].as_py() for name in of.key)
 
 
@@ -116,13 +118,13 @@ def _first_rows(batch: pa.RecordBatch, of: Sizes) -> Flags:
 
 
 def _sums(batch: pa.RecordBatch, begins: Ints, of: Sizes, before: _Open | None) -> _Sums:
-    """Of the keys that begin at `begins`; the first one goes on from `before`."""
+    """Return the sums of the keys that begin at `begins`; the first key continues `before`."""
     at, size = numbers(batch.column("at_ms")), numbers(batch.column(of.size))
-    step, took = np.zeros_like(size), np.zeros_like(at)
-    step[1:], took[1:] = np.diff(size), np.diff(at)
-    step[begins] = took[begins] = 0
+    step, step_ms = np.zeros_like(size), np.zeros_like(at)
+    step[1:], step_ms[1:] = np.diff(size), np.diff(at)
+    step[begins] = step_ms[begins] = 0
     if before is not None:
-        step[0], took[0] = size[0] - before.sums.last_bytes[0], at[0] - before.sums.last_ms[0]
+        step[0], step_ms[0] = size[0] - before.sums.last_bytes[0], at[0] - before.sums.last_ms[0]
     down = step < 0
     ends = np.append(begins[1:], len(at)) - 1
     shrunk = np.maximum.reduceat(np.where(down, np.arange(len(at)), -1), begins)
@@ -133,17 +135,17 @@ def _sums(batch: pa.RecordBatch, begins: Ints, of: Sizes, before: _Open | None) 
         first_bytes=size[begins],
         last_bytes=size[ends],
         grown_bytes=np.add.reduceat(np.where(down, 0, step), begins),
-        grown_ms=np.add.reduceat(np.where(down, 0, took), begins),
+        grown_ms=np.add.reduceat(np.where(down, 0, step_ms), begins),
         shrunk_at_ms=np.where(shrunk >= 0, at[shrunk], -1),
         at_shrunk_bytes=np.where(shrunk >= 0, size[shrunk], size[begins]),
     )
     if before is not None:
-        _go_on(result, before.sums)
+        _add_previous(result, before.sums)
     return result
 
 
-def _go_on(result: _Sums, before: _Sums) -> None:
-    """Add to the first of `found` what it was before."""
+def _add_previous(result: _Sums, before: _Sums) -> None:
+    """Add the previous sums to the first key of `result`."""
     for name in ("samples", "grown_bytes", "grown_ms"):
         getattr(result, name)[0] += getattr(before, name)[0]
     for name in ("first_ms", "first_bytes"):
@@ -167,7 +169,7 @@ def _rows(last: pa.RecordBatch, sums: _Sums, of: Sizes) -> pa.RecordBatch:
 
 
 def by_key(batches: Iterable[pa.RecordBatch], names: Sequence[str]) -> Iterator[tuple[tuple[object, ...], Growth]]:
-    """Rows of `growths` as plain values: the columns `names`, and the growth."""
+    """Yield rows of `growths` as plain values: the columns `names`, and the growth."""
     for batch in batches:
         columns = [batch.column(name).to_pylist() for name in (*names, *GROWTH_TYPES)]
         for row in zip(*columns, strict=True):

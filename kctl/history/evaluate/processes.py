@@ -1,6 +1,6 @@
-"""The shares of one report, evaluated at the same time: the first here, the others in processes of their own.
+"""Parallel evaluation of the shares of a report: the first share in this process, the others in child processes.
 
-A process costs about as much as it takes to evaluate a million rows; plans make no more shares than that pays for.
+Starting a process takes as long as evaluating about a million rows; plans make only as many shares as pay off.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ def each_share(work: Callable[[Share], Result], shares: Sequence[Share]) -> list
 
 
 class _Worker:
-    """A process with one share. A thread receives its answer, so that the process never waits for this one."""
+    """A process with one share. A thread receives its result, so that the process never waits for this one."""
 
     def __init__(self, work: Callable[[Any], Any], share: Any) -> None:
         from multiprocessing.connection import Pipe
 
         self._connection, other = Pipe()
-        # Not multiprocessing's own processes: those import the script that started kctl again.
+        # multiprocessing is not used: it would import the script that started kctl again.
         self._process = subprocess.Popen(
             [sys.executable, "-m", __name__, str(other.fileno())],
             pass_fds=[other.fileno()],
@@ -61,26 +61,26 @@ class _Worker:
             stdin=subprocess.DEVNULL,
             start_new_session=True,  # Ctrl-C ends this process, which ends the others
         )
-        other.close()  # the process alone has that end: when the process dies, receiving ends
-        self._answer: tuple[bool, Any] | None = None
+        other.close()  # only the child has that end now: if it dies, receiving ends
+        self._outcome: tuple[bool, Any] | None = None
         self._thread = Thread(target=self._exchange, args=(work, share), daemon=True)
         self._thread.start()
 
     def _exchange(self, work: Callable[[Any], Any], share: Any) -> None:
         with suppress(EOFError, OSError):
             self._connection.send((work, share))
-            self._answer = self._connection.recv()
+            self._outcome = self._connection.recv()
 
     def result(self) -> Any:
         """Wait for the result."""
         self._thread.join()
-        if self._answer is None:
+        if self._outcome is None:
             code = self._process.wait()
             raise OperationFailed(
                 f"a process that evaluated a part of the report ended with exit code {code}",
-                hint="was memory short? choose fewer groups or a shorter time",
+                hint="check whether memory ran out; select fewer groups or a shorter time",
             )
-        done, value = self._answer
+        done, value = self._outcome
         if not done:
             raise value
         return value
@@ -96,19 +96,19 @@ class _Worker:
 def serve(connection: Connection) -> None:
     """Evaluate the share that comes through the connection."""
     work, share = connection.recv()
-    answer: tuple[bool, Any]
+    outcome: tuple[bool, Any]
     try:
-        answer = (True, work(share))
+        outcome = (True, work(share))
     except (KctlError, ValueError) as exc:
-        answer = (False, exc)
+        outcome = (False, exc)
     except Exception:  # noqa: BLE001 - reported by the process that waits
-        answer = (False, RuntimeError(traceback.format_exc()))
-    with suppress(OSError):  # nobody waits any more
-        connection.send(answer)
+        outcome = (False, RuntimeError(traceback.format_exc()))
+    with suppress(OSError):  # the parent no longer waits
+        connection.send(outcome)
 
 
 if __name__ == "__main__":
-    from multiprocessing.connection import Connection as Own
+    from multiprocessing.connection import Connection as PipeConnection
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    serve(Own(int(sys.argv[1])))
+    serve(PipeConnection(int(sys.argv[1])))

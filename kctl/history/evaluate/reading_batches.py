@@ -1,11 +1,11 @@
 """Groups over time, from a store of snapshots: a row for each reading of kctl.history.lag.window, as Arrow batches.
 
-A reader has a range of groups. It reads the files of the hours that were asked for (and what the first windows reach
-back to), and of those the row groups that can hold its groups; puts them together in the order of the store's key;
-and judges them as they come. Memory does not grow with the span of time.
+A reader has a range of groups. It reads the files of the requested hours and of the time before that the first windows
+need, only the row groups that can contain its groups; merges them in the order of the store's key; and evaluates them
+as a stream. Memory use does not grow with the time span.
 
-A file that is damaged, or a store that cannot be read, is a row with nothing but `error`: other rows are still true,
-and the report says that some are missing.
+A damaged file or an unreadable store is a row with only `error` set: other rows remain valid, and the report states
+that some are missing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kctl.errors import KctlError
 from kctl.history.evaluate.error_rows import error_rows, read_rows
 from kctl.history.evaluate.group_ranges import EVERY_GROUP, GroupRange
 from kctl.history.evaluate.store_access import store_here
-from kctl.history.evaluate.windows import KEPT, KEPT_IF_THERE, READING_TYPES, NotSorted, judge_batches
+from kctl.history.evaluate.windows import OPTIONAL_COLUMNS, READING_COLUMNS, READING_TYPES, NotSorted, judge_batches
 from kctl.history.lag.window import DEFAULT_RULES, WindowRules
 from kctl.history.snapshots import schema
 from kctl.history.snapshots.passes import passes
@@ -30,11 +30,11 @@ from kctl.history.snapshots.store import Damaged
 
 @dataclass(frozen=True, slots=True)
 class ReadingsQuery:
-    """What is asked of a store: readings with from_ms ≤ at_ms < to_ms; last_only: the last one of each partition.
+    """A query of readings with from_ms ≤ at_ms < to_ms. last_only: only the last reading of each partition.
 
-    lookback_ms: how far before from_ms snapshots are read for the first windows and for time lags (None: as far as a
-    window reaches). offsets_logs: log dirs, or folders, with the log of __consumer_offsets, which tells when offsets
-    were committed; each task reads all of it, for its groups.
+    lookback_ms: how far before from_ms snapshots are read for the first windows and for time lags (None: the span of a
+    window). offsets_logs: log dirs or partition folders with the log of __consumer_offsets, for commit times; each task
+    reads all of it for its groups.
     """
 
     store: str
@@ -47,22 +47,22 @@ class ReadingsQuery:
 
     @property
     def read_from_ms(self) -> int:
-        """The first moment that is read."""
+        """Return the time from which snapshots are read."""
         back = self.rules.span_ms if self.lookback_ms is None else self.lookback_ms
         return max(self.from_ms - back, 0)
 
 
 def _arrow_fields() -> list[pa.Field]:
-    retained = {field.name: field.type for field in schema.arrow_schema(schema.COMMITS)}
-    own = [pa.field(name, retained[name]) for name in (*KEPT, *KEPT_IF_THERE)]
-    return [*own, *(pa.field(name, kind) for name, kind in READING_TYPES.items()), pa.field("error", pa.string())]
+    types = {field.name: field.type for field in schema.arrow_schema(schema.COMMITS)}
+    stored = [pa.field(name, types[name]) for name in (*READING_COLUMNS, *OPTIONAL_COLUMNS)]
+    return [*stored, *(pa.field(name, kind) for name, kind in READING_TYPES.items()), pa.field("error", pa.string())]
 
 
 ARROW = pa.schema(_arrow_fields())
 
 
 def read(query: ReadingsQuery, groups: GroupRange = EVERY_GROUP) -> Iterator[pa.RecordBatch]:
-    """The readings of a range of groups, batches of ARROW's schema; then what could not be read. Needs no Spark."""
+    """Yield the readings of a range of groups as batches of ARROW's schema, then read failures. Needs no Spark."""
     damaged: list[Damaged] = []
     errors: list[str] = []
     try:
@@ -97,7 +97,7 @@ def _commits(query: ReadingsQuery, groups: GroupRange, damaged: list[Damaged]) -
 def _with_times(
     query: ReadingsQuery, groups: GroupRange, commits: Iterable[pa.RecordBatch], errors: list[str]
 ) -> Iterable[pa.RecordBatch]:
-    """The commits with the times at which they were made, when logs tell of them."""
+    """Return the commits with their commit times, if the query has logs."""
     if not query.offsets_logs:
         return commits
     from kctl.history.commits.commit_log import Span, offsets_logs
@@ -107,4 +107,4 @@ def _with_times(
     result = passes(store, query.read_from_ms, query.to_ms, damaged=lambda each: errors.append(str(each)))
     logs = offsets_logs([Path(each) for each in query.offsets_logs])
     span = Span(lower=groups.lower, upper=groups.upper)
-    return times_of_logs(logs, [each.at_ms for each in result], span, told=errors.append).beside(commits)
+    return times_of_logs(logs, [each.at_ms for each in result], span, report=errors.append).beside(commits)

@@ -1,7 +1,7 @@
-"""Readings as they stream by, one row for each partition: kctl.history.lag.span over columns.
+"""Readings as a stream, reduced to one row for each partition: kctl.history.lag.span over columns.
 
-Batches are those of evaluate.windows, sorted by partition and time, whatever their borders; of the batch before only
-what its last partition has come to is kept.
+Batches are those of evaluate.windows, sorted by partition and time; a batch may end anywhere. Only the span of the
+previous batch's last partition is carried over.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NONE = np.int64(-1)  # lags are never negative
 
 @dataclass(frozen=True, slots=True)
 class _Spans:
-    """Of each partition; lags are -1 where they are not known."""
+    """The span of each partition; unknown lags are -1."""
 
     first_at_ms: Ints
     readings: Ints
@@ -44,14 +44,14 @@ class _Spans:
 
 @dataclass(frozen=True, slots=True)
 class _Open:
-    """A partition that may go on in the next batch: its last reading, and its span so far."""
+    """A partition that may continue in the next batch: its last reading, and its span so far."""
 
     last: pa.RecordBatch
     span: _Spans
 
 
 def spans(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The last reading of each partition, with its span: the columns of the batches, then SPAN_TYPES."""
+    """Yield the last reading of each partition with its span: the columns of the batches, then SPAN_TYPES."""
     open_: _Open | None = None
     for batch in batches:
         if batch.num_rows == 0:
@@ -86,7 +86,7 @@ def _key(batch: pa.RecordBatch) -> tuple[object, ...]:
 
 
 def _spans(batch: pa.RecordBatch, begins: Ints) -> _Spans:
-    """Of the partitions that begin at `begins`, as far as they are in the batch."""
+    """Return the spans of the partitions that begin at `begins`, as far as they are in the batch."""
     lag = known(batch.column("lag"))
     lags = np.where(lag.known, lag.value, _NONE)
     return _Spans(
@@ -104,7 +104,7 @@ def _states(batch: pa.RecordBatch, name: str) -> Ints:
 
 
 def _joined(before: _Spans, result: _Spans) -> _Spans:
-    """`found`, its first partition with what came before."""
+    """Return `result` with the previous span added to its first partition."""
     for name in ("peak_lag", "worst_status", "worst_owned"):
         values = getattr(result, name)
         values[0] = max(values[0], getattr(before, name)[0])

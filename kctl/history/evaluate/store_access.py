@@ -1,4 +1,4 @@
-"""A store as a task opens it: on an executor's machine, where it may not be what the driver sees."""
+"""Opening of a store by a task: on an executor's machine the path may not lead to the driver's store."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from kctl.history.snapshots.store import Store, open_store
 
 
 def store_here(text: str) -> Store:
-    """The store that the driver has planned with (`kctl.history.snapshots.remote.text_of`).
+    """Return the store with which the driver has planned (`kctl.history.snapshots.remote.text_of`).
 
-    Raises what open_store does; when it is not to be seen here, the message names the machine.
+    Raises what open_store raises; if the store is not readable here, the message names the machine.
     """
     try:
         return open_store(place(text))

@@ -1,8 +1,8 @@
 """kctl.history.lag.window over columns, with numpy: each observation, in a constant number of passes over the rows.
 
-Nothing here goes through a window row by row. Of each row it is known where its partition's rows begin, where its
-history does (`cut`), where its window does, and where something last or next happened; a rule is then a comparison of
-such places: «the lag was allowed in the window» is «the last row with an allowed lag is not before the window».
+Nothing here walks a window row by row. For each row the code computes the places where its partition, its history
+(`cut`) and its window begin, and where an event last or next happened. A rule is then a comparison of places: "the lag
+was allowed in the window" becomes "the last row with an allowed lag is not before the window".
 
 tests/unit/history/test_window_columns.py compares these functions with the oracle in tests/support.
 """
@@ -29,7 +29,7 @@ _NONE = np.int64(-1)
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Numbers with null: what is not `known` has the value 0."""
+    """Integers that may be null; the value of a null is 0."""
 
     value: Ints
     known: Flags
@@ -37,9 +37,9 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows sorted by group, topic, partition and time. first: a partition's first; cut: a history's (so of `first`).
+    """Rows sorted by group, topic, partition and time. first: the first row of a partition; cut: of a history.
 
-    since_ms: when the committed offset was first seen.
+    since_ms: when the committed offset was first observed.
     """
 
     at_ms: Ints
@@ -57,7 +57,7 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Readings:
-    """kctl.history.lag.window.Reading as columns, of chosen rows."""
+    """Columns of kctl.history.lag.window.Reading, of selected rows."""
 
     status: States
     status_owned: States
@@ -77,10 +77,10 @@ NAMES = tuple(field.name for field in fields(Readings))
 
 
 def readings(rows: Rows, chosen: Ints, rules: WindowRules, timed: Ints | None = None) -> Readings:
-    """The readings of the rows at the places `chosen`, in that order.
+    """Return the readings of the rows at the places `chosen`, in that order.
 
-    timed: which of them (places in `chosen`) get time lags, rates and what follows from them, which take half of the
-    time; in the others these are null. None: all.
+    timed: the rows (places in `chosen`) that get time lags, rates and catch-up times, which take half of the time;
+    these are null for other rows. None: all.
     """
     places = _Places.of(rows, rules)
     c, s, e = (_take(known, chosen) for known in (rows.committed, rows.start, rows.end))
@@ -115,19 +115,19 @@ def _lag(c: Known, s: Known, e: Known) -> Known:
 
 
 def last_place(happened: Flags) -> Ints:
-    """For each row the place of the last one, itself included, where it happened; -1: none."""
+    """Return, for each row, the place of the last event at or before the row; -1: none."""
     return np.maximum.accumulate(np.where(happened, np.arange(len(happened)), _NONE))
 
 
 def _next_place(happened: Flags) -> Ints:
-    """For each row the place of the next one, itself included, where it happened; the length: none."""
+    """Return, for each row, the place of the next event at or after the row; the number of rows: none."""
     size = len(happened)
     return np.minimum.accumulate(np.where(happened, np.arange(size), size)[::-1])[::-1]
 
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """begin: of the history; window: of the window; known_end, next_end: the last and the next row with a log end."""
+    """The places for each row: begin of its history and of its window, last and next row with a log end."""
 
     begin: Ints
     window: Ints
@@ -141,7 +141,7 @@ class _Places:
 
 
 def _windows(rows: Rows, begin: Ints, rules: WindowRules) -> Ints:
-    """Where each window begins: as many rows back as it has, if history and span reach so far."""
+    """Return the place where each window begins: `observations` rows back, within the history and the span."""
     result = np.maximum(begin, np.arange(len(rows)) - (rules.observations - 1))
     late = np.flatnonzero(rows.at_ms - rows.at_ms[result] > rules.span_ms)
     while len(late):  # at most `observations` times, over fewer and fewer rows
@@ -158,7 +158,7 @@ def _take(known: Known, chosen: Ints) -> Known:
 
 
 def _statuses(rows: Rows, places: _Places, chosen: Ints, rules: WindowRules) -> tuple[States, States]:
-    """kctl.history.lag.window's status and status_owned."""
+    """Return status and status_owned of kctl.history.lag.window."""
     judged = rows.committed.known & rows.end.known
     behind = np.where(judged, np.maximum(rows.end.value - rows.committed.value, 0), 0)
     result = np.where(judged[chosen], np.int8(Status.OK), np.int8(Status.UNKNOWN)).astype(np.int8)
@@ -168,13 +168,15 @@ def _statuses(rows: Rows, places: _Places, chosen: Ints, rules: WindowRules) -> 
         return result, result
     at = chosen[doubtful]
     begin = places.window[at]
-    # What holds whoever owns the partition, the first rule last.
+    # Rules that do not depend on the owner; the rule with the highest precedence comes last.
     verdict = np.full(len(at), np.int8(Status.OK), dtype=np.int8)
     verdict[_never_less_behind(rows, places, behind, at, begin)] = Status.WARN
     verdict[last_place(_changed(rows))[at] <= begin] = Status.STALL
     verdict[last_place(judged & (behind <= rules.allowed_lag))[at] >= begin] = Status.OK
     verdict[_rewound(rows, at, begin, rules)] = Status.REWIND
-    caught_up = rows.end.value[places.next_end[begin]] <= rows.committed.value[at]  # the end never falls in a history
+    caught_up = (
+        rows.end.value[places.next_end[begin]] <= rows.committed.value[at]
+    )  # ends never fall in a history
     stopped, stopped_owned = _stopped(rows, at, begin)
     unowned, owned = result, result.copy()
     unowned[doubtful] = np.where(stopped & ~caught_up, np.int8(Status.STOP), verdict)
@@ -183,20 +185,20 @@ def _statuses(rows: Rows, places: _Places, chosen: Ints, rules: WindowRules) -> 
 
 
 def _changed(rows: Rows) -> Flags:
-    """Where an offset is seen first."""
+    """Return the rows in which an offset is observed first."""
     changed: Flags = rows.cut.copy()
     changed[1:] |= rows.committed.value[1:] != rows.committed.value[:-1]
     return changed
 
 
 def _stopped(rows: Rows, at: Ints, begin: Ints) -> tuple[Flags, Flags]:
-    """Whether the silence since the last commit is longer than the time between the first and the last commit.
+    """Return where the silence since the last commit exceeds the time between the first and the last commit.
 
-    Two answers for each row of `at`: if no member owns the partition, and if one does.
+    Two flags for each row of `at`: without and with a member that owns the partition.
     """
-    now, began = rows.at_ms[at], rows.at_ms[begin]
-    first, last = began, np.maximum(rows.since_ms[at], began)
-    first_owned, last_owned = began, now
+    now, start = rows.at_ms[at], rows.at_ms[begin]
+    first, last = start, np.maximum(rows.since_ms[at], start)
+    first_owned, last_owned = start, now
     if rows.commit_ms is not None:
         known, value = rows.commit_ms.known, np.minimum(rows.commit_ms.value, rows.at_ms)
         first, first_owned = (np.where(known[begin], value[begin], x) for x in (first, first_owned))
@@ -205,19 +207,19 @@ def _stopped(rows: Rows, at: Ints, begin: Ints) -> tuple[Flags, Flags]:
 
 
 def _never_less_behind(rows: Rows, places: _Places, behind: Ints, at: Ints, begin: Ints) -> Flags:
-    """Whether the lag never became less within the window, and is larger than at its start."""
+    """Return where the lag never decreased within the window and is larger than at its start."""
     before = np.empty_like(places.known_end)
     before[:1], before[1:] = _NONE, places.known_end[:-1]
     less = rows.end.known & (before >= places.begin)
     less &= behind < behind[before]  # -1 is a place that `less` already excludes
-    # Where the pair that was less began: the last of them has the latest beginning.
+    # Where the decreasing pair starts: the last pair has the latest start.
     pair = np.maximum.accumulate(np.where(less, before, _NONE))
     result: Flags = (pair[at] < begin) & (behind[at] > behind[places.next_end[begin]])
     return result
 
 
 def _rewound(rows: Rows, at: Ints, begin: Ints, rules: WindowRules) -> Ints:
-    """Which of `at` have a rewind in their window that was not regained (places in `at`)."""
+    """Return the places in `at` with a rewind in their window from which the group has not recovered."""
     c = rows.committed.value
     back = np.zeros(len(rows), dtype=bool)
     back[1:] = ~rows.cut[1:] & (c[1:] < c[:-1])
@@ -238,7 +240,7 @@ def _rewound(rows: Rows, at: Ints, begin: Ints, rules: WindowRules) -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class _Times:
-    """Readings' time lags, rates and catch-up times."""
+    """The time lags, rates and catch-up times of readings."""
 
     age: Known
     least: Known
@@ -255,29 +257,29 @@ class _Times:
         return _Times(age, least, consumption, production, catch_up)
 
     def spread(self, at: Ints, size: int) -> _Times:
-        """The same at the places `at` of `size` ones, and null in between."""
+        """Return these values at the places `at` of `size` rows; other rows are null."""
 
-        def known(given: Known) -> Known:
+        def integers(values: Known) -> Known:
             result = Known(np.zeros(size, dtype=np.int64), np.zeros(size, dtype=bool))
-            result.value[at], result.known[at] = given.value, given.known
+            result.value[at], result.known[at] = values.value, values.known
             return result
 
-        def rate(given: tuple[Floats, Flags]) -> tuple[Floats, Flags]:
+        def rate(values: tuple[Floats, Flags]) -> tuple[Floats, Flags]:
             result = np.zeros(size), np.zeros(size, dtype=bool)
-            result[0][at], result[1][at] = given
+            result[0][at], result[1][at] = values
             return result
 
         return _Times(
-            known(self.age),
-            known(self.least),
+            integers(self.age),
+            integers(self.least),
             rate(self.consumption),
             rate(self.production),
-            known(self.catch_up),
+            integers(self.catch_up),
         )
 
 
 def _rate(messages: Ints, duration_ms: Ints) -> tuple[Floats, Flags]:
-    """rates.per_second."""
+    """Return rates.per_second of each row."""
     known = duration_ms > 0
     divisor = np.where(known, duration_ms, 1).astype(np.float64)
     return messages.astype(np.float64) / divisor * MS_PER_S, known
@@ -293,7 +295,7 @@ def _consumption(rows: Rows, places: _Places, chosen: Ints) -> tuple[Floats, Fla
 
 
 def _production(rows: Rows, places: _Places, chosen: Ints) -> tuple[Floats, Flags]:
-    """From the first log end that is known in the window to the last. A row without a commit has no window."""
+    """Return the rate from the first to the last known log end in the window. A row without a commit has no window."""
     last, first = places.known_end[chosen], places.next_end[places.window[chosen]]
     known = (last >= places.window[chosen]) & (first <= chosen)
     last, first = np.where(known, last, 0), np.where(known, first, 0)
@@ -301,14 +303,14 @@ def _production(rows: Rows, places: _Places, chosen: Ints) -> tuple[Floats, Flag
 
 
 def _keeps_up(rows: Rows, places: _Places, chosen: Ints) -> Flags:
-    """rates.keeps_up of what each row is behind; of no meaning where that is not known."""
+    """Return rates.keeps_up of each row; meaningless where the lag is unknown."""
     new = np.zeros(len(rows), dtype=np.int64)
     new[1:] = ~rows.cut[1:] & (rows.committed.value[1:] > rows.committed.value[:-1])
     total = np.cumsum(new)
     window = places.window[chosen]
     commits, steps = total[chosen] - total[window], chosen - window
     behind = np.maximum(rows.end.value[chosen] - rows.committed.value[chosen], 0)
-    # The row has an end itself where its lag is known: the first of the window is then at most that.
+    # A row with a known lag has an end: the first end of the window is at most that.
     written = rows.end.value[chosen] - rows.end.value[np.minimum(places.next_end[window], chosen)]
     few = behind.astype(np.float64) * commits.astype(np.float64) <= written.astype(np.float64)
     result: Flags = (steps > 0) & (commits >= np.minimum(LEAST_COMMITS, steps)) & few
@@ -318,17 +320,17 @@ def _keeps_up(rows: Rows, places: _Places, chosen: Ints) -> Flags:
 def _catch_up(
     lag: Known, consumption: tuple[Floats, Flags], production: tuple[Floats, Flags], keeps_up: Flags
 ) -> Known:
-    """rates.catch_up_ms."""
+    """Return rates.catch_up_ms of each row."""
     gain = consumption[0] - production[0]
     behind = lag.known & (lag.value > 0) & ~keeps_up
     gains = behind & consumption[1] & production[1] & (consumption[0] > production[0])
-    took = lag.value.astype(np.float64) / np.where(gains, gain, 1.0) * MS_PER_S
-    ends = gains & (took <= FARTHEST_MS)
-    return Known(np.where(ends, took, 0.0).astype(np.int64), ends | (lag.known & ~behind))
+    duration_ms = lag.value.astype(np.float64) / np.where(gains, gain, 1.0) * MS_PER_S
+    ends = gains & (duration_ms <= FARTHEST_MS)
+    return Known(np.where(ends, duration_ms, 0.0).astype(np.int64), ends | (lag.known & ~behind))
 
 
 def _time_lag(rows: Rows, places: _Places, chosen: Ints, lag: Known, rules: WindowRules) -> tuple[Known, Known]:
-    """rates.time_lag: for each row that is behind, a search of its own among the log ends of its history."""
+    """Return rates.time_lag of each row: each lagging row has its own search among the log ends of its history."""
     age, least = np.zeros(len(chosen), dtype=np.int64), np.zeros(len(chosen), dtype=np.int64)
     known = lag.known.copy()
     behind = np.flatnonzero(lag.known & (lag.value > 0))
@@ -355,9 +357,10 @@ def _time_lag(rows: Rows, places: _Places, chosen: Ints, lag: Known, rules: Wind
 
 
 def _last_not_beyond(ends: Ints, offset: Ints, low: Ints, high: Ints) -> Ints:
-    """For each offset the last place in (low, high) with an end that is not beyond it; low: none. ends[high] is beyond.
+    """Return, for each offset, the last place in (low, high) with an end at or below the offset; low: none.
 
-    Most lags are short: it looks back in steps that double, and then halves the last of them.
+    ends[high] is above the offset. Most lags are short, so the search goes back in doubling steps, and then bisects
+    the last step.
     """
     low, high = low.copy(), high.copy()
     open_ = np.flatnonzero(high - low > 1)

@@ -1,8 +1,8 @@
-"""Snapshots of many groups, judged as they stream by: Arrow batches of the table `commits` to batches of readings.
+"""Evaluation of snapshots as a stream: Arrow batches of the table `commits` to batches of readings.
 
-Batches are sorted by group, topic, partition and time, whatever their borders; what a window or a time lag needs of
-the batch before is carried over (at most `rules.history` rows of one partition), so that memory does not grow.
-The rules are kctl.history.lag.window's, by kctl.history.evaluate.window_rules.
+Batches are sorted by group, topic, partition and time; a batch may end anywhere. The rows of the previous batch that a
+window or a time lag needs are carried over (at most `rules.history` rows of one partition), so memory use does not
+grow. The rules are those of kctl.history.lag.window, implemented by kctl.history.evaluate.window_rules.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from kctl.history.lag.window import DEFAULT_RULES, WindowRules, check_rules
 
 KEY = ("group", "topic", "partition")
 OFFSETS = ("committed_offset", "log_start_offset", "log_end_offset")
-KEPT = (*KEY, "at_ms", *OFFSETS)
-KEPT_IF_THERE = ("deleted",)
+READING_COLUMNS = (*KEY, "at_ms", *OFFSETS)
+OPTIONAL_COLUMNS = ("deleted",)
 COMMIT_TIME = "commit_ms"
 _Key: TypeAlias = tuple[str, str, int]
 
@@ -42,14 +42,14 @@ READING_TYPES: dict[str, pa.DataType] = {
 
 
 class NotSorted(ValueError):
-    """Rows that are not in the order that windows need."""
+    """Raised if rows are not in the order that windows need."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Tail:
-    """What the next batch needs to know of the partition that the last one ended with.
+    """The state of the last partition of a batch, for the next batch.
 
-    rows: its last ones. known_end, known_id: the last that were known, also of older rows.
+    rows: its last rows. known_end, known_id: the last known log end and topic id, also from older rows.
     """
 
     key: _Key
@@ -59,12 +59,11 @@ class _Tail:
 
 
 class Windows:
-    """Judges batches one after another.
+    """Evaluation of batches, one after the other.
 
-    last_only: only the last reading of each partition (of its rows that were pushed), which is what a report of one
-    moment needs. last_timed: of the others only what evaluate.spans takes: their time lags, rates and catch-up times
-    are null (in some of them: a batch's last reading has them). from_ms: rows before are looked at and have no reading
-    of their own.
+    last_only: return only the last reading of each partition, for a report of one point in time. last_timed: other
+    readings than the last have only the columns that evaluate.spans needs: time lags, rates and catch-up times are null
+    (except in the last reading of a batch). from_ms: earlier rows only serve as history and have no reading.
     """
 
     def __init__(
@@ -81,7 +80,7 @@ class Windows:
         self._pending: pa.RecordBatch | None = None
 
     def push(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """The readings of `batch`, or of the partitions that end in it. Raises NotSorted, TypeError, KeyError."""
+        """Yield the readings of `batch`, or of the partitions that end in it. Raises NotSorted, TypeError, KeyError."""
         if batch.num_rows == 0:
             return
         same = self._tail is not None and _key(batch, 0) == self._tail.key
@@ -91,7 +90,7 @@ class Windows:
         places = _distinct(batch, first, tail)
         if not len(places):
             return
-        # The first row that is left may be of the next partition, where those before were seen already.
+        # The first remaining row may belong to the next partition, if the rows before it are duplicates.
         if self._pending is not None and first[places[0]]:
             yield self._pending
         self._pending = None
@@ -103,13 +102,13 @@ class Windows:
         self._tail = _tail(batch, rows, known_id, tail, self._rules)
 
     def finish(self) -> Iterator[pa.RecordBatch]:
-        """What was held back until its partition's end was sure."""
+        """Yield the reading that was held back because its partition might have continued."""
         if self._pending is not None:
             yield self._pending
         self._pending = self._tail = None
 
     def _readings(self, batch: pa.RecordBatch, rows: Rows, size: int) -> Iterator[pa.RecordBatch]:
-        """Of the rows after the first `size`, which are the tail's."""
+        """Yield the readings of the rows after the first `size`, which belong to the tail."""
         places = np.arange(size, len(rows))
         last = np.ones(len(rows), dtype=bool)
         last[:-1] = rows.first[1:]
@@ -137,7 +136,7 @@ def judge_batches(
     last_timed: bool = False,
     from_ms: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """`Windows` over all of `batches`."""
+    """Yield the readings of all batches, by `Windows`."""
     windows = Windows(rules, last_only=last_only, last_timed=last_timed, from_ms=from_ms)
     for batch in batches:
         yield from windows.push(batch)
@@ -153,7 +152,7 @@ def _key(batch: pa.RecordBatch, place: int) -> _Key:
 
 
 def _first_rows(batch: pa.RecordBatch) -> Flags:
-    """Where group, topic or partition differ from the row before."""
+    """Return where group, topic or partition differ from the row before."""
     result = differs(batch.column("partition"))
     for name in ("group", "topic"):
         result |= differs(batch.column(name))
@@ -161,7 +160,7 @@ def _first_rows(batch: pa.RecordBatch) -> Flags:
 
 
 def _distinct(batch: pa.RecordBatch, first: Flags, tail: _Tail | None) -> Ints:
-    """The places of rows that are not of the same moment as the row before. Raises NotSorted."""
+    """Return the places of rows whose time differs from the row before. Raises NotSorted."""
     at = numbers(batch.column("at_ms"))
     before = np.empty_like(at)
     before[1:] = at[:-1]
@@ -177,7 +176,7 @@ def _at(batch: pa.RecordBatch, places: Ints) -> pa.RecordBatch:
 
 
 def _rows(batch: pa.RecordBatch, first: Flags, tail: _Tail | None) -> tuple[Rows, str | None]:
-    """The tail's rows and the batch's; and the last topic id that is known of the last row's partition."""
+    """Return the rows of the tail and the batch, and the last known topic id of the last row's partition."""
     committed, start, end = (known(batch.column(name)) for name in OFFSETS)
     at = numbers(batch.column("at_ms"))
     names = batch.schema.names
@@ -214,21 +213,21 @@ def _joined(before: Rows, after: Rows) -> Rows:
 
 
 def _since(rows: Rows, tail: _Tail | None) -> Ints:
-    """When each row's committed offset was first seen; the tail knows that of rows that are not here any more."""
+    """Return when each row's committed offset was first observed; the tail knows it for rows that were dropped."""
     changed = rows.cut.copy()
     changed[1:] |= rows.committed.value[1:] != rows.committed.value[:-1]
     changed[0] = True
-    began = last_place(changed)
-    result = rows.at_ms[began]
+    first = last_place(changed)
+    result = rows.at_ms[first]
     if tail is not None:
         last = len(tail.rows) - 1
         result[: last + 1] = tail.rows.since_ms
-        result[last + 1 :][began[last + 1 :] <= last] = tail.rows.since_ms[-1]
+        result[last + 1 :][first[last + 1 :] <= last] = tail.rows.since_ms[-1]
     return result
 
 
 def _before(place: Ints, first: Flags) -> tuple[Ints, Flags]:
-    """For each row the last place before it, in its partition; and whether it lies in an older batch if anywhere."""
+    """Return, for each row, the last place before it in its partition, and whether only an older batch can have it."""
     begin = last_place(first)  # -1: the tail's partition
     before = np.empty_like(place)
     before[:1], before[1:] = -1, place[:-1]
@@ -237,7 +236,7 @@ def _before(place: Ints, first: Flags) -> tuple[Ints, Flags]:
 
 
 def _end_fell(end: Known, first: Flags, tail: _Tail | None) -> Flags:
-    """Where the log end is before the last one that was known of the partition."""
+    """Return where the log end is below the last known log end of the partition."""
     before, older = _before(last_place(end.known), first)
     result = (before >= 0) & ~first & (end.value < end.value[before])
     if tail is not None and tail.known_end is not None:
@@ -246,7 +245,7 @@ def _end_fell(end: Known, first: Flags, tail: _Tail | None) -> Flags:
 
 
 def _other_ids(batch: pa.RecordBatch, first: Flags, tail: _Tail | None) -> tuple[Flags, str | None]:
-    """Where the topic has another id than was last known of it; and what is known at the end of the batch."""
+    """Return where the topic id differs from the last known one, and the last known id at the end of the batch."""
     ids = batch.column("topic_id")
     runs = np.flatnonzero(differs(ids) | first)
     last: str | None = tail.known_id if tail is not None else None
@@ -261,7 +260,7 @@ def _other_ids(batch: pa.RecordBatch, first: Flags, tail: _Tail | None) -> tuple
 
 
 def _tail(batch: pa.RecordBatch, rows: Rows, known_id: str | None, tail: _Tail | None, rules: WindowRules) -> _Tail:
-    """The last partition's last rows: of its last history, and no more than are searched."""
+    """Return the last rows of the last partition: of its last history, at most as many as are searched."""
     size = len(rows)
     begin = max(int(last_place(rows.cut)[-1]), size - (rules.history - 1), 0)
     end_at = int(last_place(rows.end.known)[-1])
@@ -270,8 +269,8 @@ def _tail(batch: pa.RecordBatch, rows: Rows, known_id: str | None, tail: _Tail |
     else:
         known_end = tail.known_end if tail is not None and not rows.first.any() else None
 
-    def end_of(known: Known) -> Known:
-        return Known(known.value[begin:].copy(), known.known[begin:].copy())
+    def end_of(values: Known) -> Known:
+        return Known(values.value[begin:].copy(), values.known[begin:].copy())
 
     first, cut = np.zeros(size - begin, dtype=bool), rows.cut[begin:].copy()
     cut[0] = True
@@ -292,17 +291,17 @@ def _tail(batch: pa.RecordBatch, rows: Rows, known_id: str | None, tail: _Tail |
 
 
 def reading_schema(schema: pa.Schema) -> pa.Schema:
-    """The schema of the readings of batches with `schema`."""
-    retained = [schema.field(name) for name in _kept(schema)]
-    return pa.schema([*retained, *(pa.field(name, kind) for name, kind in READING_TYPES.items())])
+    """Return the schema of the readings of batches with this schema."""
+    fields = [schema.field(name) for name in _columns(schema)]
+    return pa.schema([*fields, *(pa.field(name, kind) for name, kind in READING_TYPES.items())])
 
 
-def _kept(schema: pa.Schema) -> list[str]:
-    return [*KEPT, *(name for name in (*KEPT_IF_THERE, COMMIT_TIME) if name in schema.names)]
+def _columns(schema: pa.Schema) -> list[str]:
+    return [*READING_COLUMNS, *(name for name in (*OPTIONAL_COLUMNS, COMMIT_TIME) if name in schema.names)]
 
 
 def _batch(batch: pa.RecordBatch, places: Ints, result: Readings) -> pa.RecordBatch:
-    arrays = chosen(batch, _kept(batch.schema), places)
+    arrays = chosen(batch, _columns(batch.schema), places)
     for name, kind in READING_TYPES.items():
         value = getattr(result, name)
         if isinstance(value, Known):

@@ -108,13 +108,13 @@ def plan_live(
     collector = Collector(cluster_id)
     earlier: list[LivePass] = []
     at_ms = now_ms()
-    snapshot = collector.look(client, at_ms)
+    snapshot = collector.take_pass(client, at_ms)
     _check_names(snapshot, request)
     if observe_s > 0:
         earlier.append(live_pass(snapshot, at_ms))
         time.sleep(observe_s)
         at_ms = max(now_ms(), at_ms + 1)
-        snapshot = collector.look(client, at_ms)
+        snapshot = collector.take_pass(client, at_ms)
     points, point_errors = fetch_points(client, _behind(snapshot, request), at_ms)
     for tp, error in point_errors.items():
         snapshot.failed(f"timestamps of {tp}: {error.message}")

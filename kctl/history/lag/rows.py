@@ -136,7 +136,7 @@ def _commit_times(query: LagQuery, groups: GroupRange, errors: list[str]) -> Com
 
     logs = offsets_logs([Path(text) for text in query.offsets_logs])
     span = Span(None, query.to_ms + SLACK_MS, groups.lower, groups.upper)
-    return times_of_logs(logs, query.passes, span, told=errors.append)
+    return times_of_logs(logs, query.passes, span, report=errors.append)
 
 
 def _merged(streams: Sequence[Iterable[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:

@@ -1,18 +1,18 @@
-"""When messages will be deleted before a group has read them. Pure.
+"""The time until messages are deleted before a group has read them. Pure.
 
 Kafka deletes whole segments from the start of a log (UnifiedLog.deleteOldSegments, every
 log.retention.check.interval.ms):
 
 - by time, when the largest timestamp in a segment is older than retention.ms;
-- by bytes, when what follows a segment is still at least retention.bytes.
+- by bytes, when the bytes after a segment are still at least retention.bytes.
 
-So the next unread message cannot be deleted before its own age reaches retention.ms, and before that many bytes follow
-it: `deletion` gives these moments, the earliest possible ones. A message is kept for longer by the rest of its
-segment: at most segment.bytes more, and until the next check.
+So the next unread message cannot be deleted before its age reaches retention.ms or retention.bytes follow it.
+`deletion` returns these earliest possible times. The rest of its segment can retain a message for longer: for up to
+segment.bytes more, and until the next check.
 
-If the group reads on meanwhile, it is overtaken later than that, or never: `loss_eta_ms`.
-All is in ms from the moment of the figures that were given; None: never, or not known. What rates would bring later
-than in FARTHEST_MS is taken for never: they were measured over minutes. (What retention.ms alone brings is told.)
+A group that continues reading is overtaken later than that, or never: `loss_eta_ms`.
+All times are ms from the time of the input; None: never, or unknown. Rates are measured over minutes, so a time beyond
+FARTHEST_MS that follows from rates counts as never. Times that follow from retention.ms alone have no such limit.
 """
 
 from __future__ import annotations
@@ -80,26 +80,26 @@ def _by_bytes(committed: int, log: Log, retention_bytes: int | None) -> int | No
     assert log.log_end_offset is not None
     bytes_each = float(log.size_bytes) / float(log.log_end_offset - log.log_start_offset)
     unread = float(log.log_end_offset - max(committed, log.log_start_offset))
-    left = float(retention_bytes) / bytes_each - unread  # messages that may still be written
-    if left <= 0:
+    remaining = float(retention_bytes) / bytes_each - unread  # messages that may still be written
+    if remaining <= 0:
         return 0
     if not log.produced_per_s or log.produced_per_s < 0:
         return None
-    return _whole_ms(left / log.produced_per_s * MS_PER_S)
+    return _whole_ms(remaining / log.produced_per_s * MS_PER_S)
 
 
 def loss_eta_ms(
-    found: Deletion, consumed_per_s: float | None, produced_per_s: float | None, *, keeps_up: bool = False
+    due: Deletion, consumed_per_s: float | None, produced_per_s: float | None, *, keeps_up: bool = False
 ) -> int | None:
-    """When the group first loses a message, if both rates stay.
+    """Return when the group first loses a message at the current rates.
 
-    Where deletion goes forward as the log does, at the production rate, and the group at its own, a group that reads
-    a share of what is written is overtaken 1 ÷ (1 − share) times later; one that reads as fast never. A group whose
-    rate is not known is taken to stand still. Without production, only time deletes, and reading is not outrun: what
-    is read at all is taken to be read in time. keeps_up (kctl.lag.rates): its rates differ only by when they were
-    looked at, so that it loses nothing but what may be deleted at once.
+    Deletion advances at the production rate. A group that reads a share of the produced messages is overtaken
+    1 ÷ (1 − share) times later; a group that reads as fast is never overtaken. A group with an unknown rate counts as
+    stopped. Without production only retention.ms deletes, and a group that reads at all is assumed to be in time.
+    keeps_up (kctl.lag.rates): the rates differ only by the sampling times: the group loses only messages that may be
+    deleted at once.
     """
-    eta = found.eta_ms
+    eta = due.eta_ms
     if eta is None or eta == 0:
         return eta
     if keeps_up:

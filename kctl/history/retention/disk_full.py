@@ -1,19 +1,19 @@
-"""When a volume is full, and which topics fill it. Pure.
+"""Forecast of a volume: the time until it is full, and the topics that fill it. Pure.
 
-A straight line through the sizes is wrong both ways: a log that has come to its retention limit grows no more, and one
-that is young hides what it will take. So each replica grows as it is written, up to its ceiling:
+A straight line through the sizes is wrong in both directions: a log at its retention limit no longer grows, and a young
+log will grow for longer. So each replica grows at its write rate up to its ceiling:
 
-- by bytes: retention.bytes and one segment more (whole segments are deleted, while what stays is still at least
+- by bytes: retention.bytes plus one segment (only whole segments are deleted, while the rest is still at least
   retention.bytes: UnifiedLog.deleteRetentionSizeBreachedSegments);
-- by time: what is written in retention.ms, and one segment more: a segment goes by its newest record, and is closed
+- by time: the bytes written in retention.ms plus one segment: a segment is deleted by its newest record, and closed
   when it is full or segment.ms old (UnifiedLog.deleteRetentionMsBreachedSegments, LogSegment.shouldRoll);
-- segments go when they are looked for: what is written in CHECK_MS comes on top;
-- compacted logs, and those without limits, have none.
+- retention is checked periodically: the bytes written in CHECK_MS are added;
+- compacted logs, and logs without limits, have no ceiling.
 
-Nothing is taken to shrink: a log over its ceiling stays as it is. A copy that is behind takes what it lacks at once. A
-follower is written as fast as its leader. What others write on the volume goes on as it did.
-Sizes are of segments; indexes (some thousandths) come on top. What was observed foretells FORESIGHT times as long, and
-no more: what a topic takes in some seconds says nothing of months.
+Nothing is assumed to shrink: a log over its ceiling keeps its size. A replica that lags takes its missing bytes at
+once. A follower is written as fast as its leader. Other files on the volume grow at their observed rate.
+Sizes are those of segments; indexes (a few thousandths) are not counted. A prediction reaches FORESIGHT times the
+observed time: a few seconds of writes say nothing about months.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from kctl.lag.log_config import LogConfig, compacts
 from kctl.lag.rates import MAX_MS
 from kctl.lag.retention import deletes
 
-MOST_BYTES = 2.0**53  # 9 PB: no log comes to that, and a limit that large is none
+MOST_BYTES = 2.0**53  # 9 PB: no log gets that large; a limit of this size is no limit
 FORESIGHT = 100
-CHECK_MS = 5 * 60_000  # log.retention.check.interval.ms, if it is as Kafka has it: segments go that much later
-MOST_MS = 100 * 365 * 24 * HOUR_MS  # nor does it come to a hundred years; retention.ms is often the largest number
+CHECK_MS = 5 * 60_000  # default of log.retention.check.interval.ms: segments are deleted up to this much later
+MOST_MS = 100 * 365 * 24 * HOUR_MS  # 100 years, also no limit; retention.ms is often the largest number
 
 
 class ReplicaGrowth(NamedTuple):
-    """One replica on the volume. written_per_hour: None: not known, and taken for nothing. ceiling_bytes: None: none.
+    """A replica on the volume. written_per_hour: None: unknown, counted as 0. ceiling_bytes: None: no limit.
 
-    outstanding_bytes: what it has to fetch yet to be as large as its leader.
+    outstanding_bytes: the bytes that the replica still has to fetch to be as large as its leader.
     """
 
     topic: str
@@ -48,8 +48,10 @@ class ReplicaGrowth(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """What a topic's replicas take of the volume until it is full, or until each is at its ceiling. topic None: what
-    is not Kafka's. share: of all growth; written_per_hour: now."""
+    """The growth of a topic's replicas until the volume is full or each replica is at its ceiling.
+
+    topic: None: files that are not Kafka's. share: of all growth. written_per_hour: the current rate.
+    """
 
     topic: str | None
     bytes: int
@@ -59,11 +61,11 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class DiskFull:
-    """eta_ms: when the volume is full; None: never, if it goes on like this, or the free space is not known, or later
-    than can be foretold: later than after_ms then, which else is None.
+    """The forecast of a volume. eta_ms: the time until it is full; None: never at these rates, unknown free space, or
+    beyond what can be predicted. after_ms is only set in the last case: the volume is full later than that.
 
-    growing_to_bytes: what the replicas take in the end; None: they grow without end. unknown: replicas whose rate is
-    not known. causes: the largest first.
+    growing_to_bytes: the final size of the replicas; None: they grow without limit. unknown: number of replicas with
+    an unknown rate. causes: largest first.
     """
 
     eta_ms: int | None
@@ -75,8 +77,10 @@ class DiskFull:
 
 
 def ceiling_bytes(config: LogConfig | None, written_per_hour: float | None, size_bytes: int = 0) -> float | None:
-    """The most that a log takes that is written so fast; None: no limit, or it is not known. size_bytes: what it takes
-    now: as much of it as a segment holds may be the active one, which goes last."""
+    """Return the maximum size of a log at this write rate; None: no limit, or unknown.
+
+    size_bytes: the current size. Up to one segment of it may be the active segment, which is deleted last.
+    """
     if config is None or not deletes(config.cleanup_policy):
         return None
     segment = float(config.segment_bytes) if config.segment_bytes is not None and config.segment_bytes >= 0 else 0.0
@@ -113,8 +117,10 @@ def disk_full(
     other_per_hour: float = 0.0,
     observed_ms: int | None = None,
 ) -> DiskFull:
-    """When `replicas`, all on one volume with so much left, and what others write, have filled it. observed_ms: how
-    long rates were observed; None: for as long as it takes."""
+    """Return the forecast of the volume with these free bytes, replicas and growth of other files.
+
+    observed_ms: how long the rates were observed; None: predictions have no limit.
+    """
     other = max(other_per_hour, 0.0)
     hours = None if usable_bytes is None else _hours_until(float(usable_bytes), replicas, other)
     end = float("inf") if hours is None else hours
@@ -154,38 +160,38 @@ def _rate(replicas: Iterable[ReplicaGrowth], other: float) -> float:
 
 
 def grown_by(replica: ReplicaGrowth, hours: float) -> float:
-    """Return the growth of the replica after a number of hours (infinite: in the end)."""
+    """Return the growth of the replica after a number of hours (infinite: its final growth)."""
     rate = _written(replica)
     more = rate * hours if rate else 0.0
     return min(replica.outstanding_bytes + more, _room(replica))
 
 
 def _forever(replica: ReplicaGrowth) -> float:
-    """Return the bytes per hour by which it grows without end."""
+    """Return the rate at which the replica grows without limit, in bytes per hour; 0 if it has a ceiling."""
     return _written(replica) if _room(replica) == float("inf") else 0.0
 
 
 def _hours_until(usable: float, replicas: Sequence[ReplicaGrowth], other: float) -> float | None:
-    """When all have grown by `usable`: from one replica's ceiling to the next, between them in a straight line."""
-    left = usable - sum(each.outstanding_bytes for each in replicas)
-    if left <= 0:
+    """Return the hours until all have grown by `usable`: linear growth from one replica's ceiling to the next."""
+    remaining = usable - sum(each.outstanding_bytes for each in replicas)
+    if remaining <= 0:
         return 0.0
     growing = [(each, _written(each)) for each in replicas if _written(each) > 0]
     ends = sorted(((_room(each) - each.outstanding_bytes) / rate, rate) for each, rate in growing)
     rate, now = sum(rate for _, rate in growing) + other, 0.0
-    for at, own in ends:
+    for at, replica_rate in ends:
         if at == float("inf"):
             break
-        if rate * (at - now) >= left:
-            return now + left / rate
-        left -= rate * (at - now)
-        rate, now = rate - own, at
-    steady = other + sum(own for at, own in ends if at == float("inf"))  # without the rounding of many subtractions
-    return now + left / steady if steady > 0 else None
+        if rate * (at - now) >= remaining:
+            return now + remaining / rate
+        remaining -= rate * (at - now)
+        rate, now = rate - replica_rate, at
+    steady = other + sum(rate for at, rate in ends if at == float("inf"))  # avoids the rounding of many subtractions
+    return now + remaining / steady if steady > 0 else None
 
 
 def _causes(replicas: Sequence[ReplicaGrowth], other: float, hours: float) -> list[Cause]:
-    """Growth by topic until then. In the end of what never ends, shares are those of the rates that stay."""
+    """Return the growth by topic after these hours. If growth never ends, shares are those of the final rates."""
     endless = hours == float("inf") and (other > 0 or any(_room(each) == float("inf") for each in replicas))
     grown: dict[str | None, float] = {None: 0.0}
     rates: dict[str | None, float] = {None: other}

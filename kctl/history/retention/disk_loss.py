@@ -24,11 +24,11 @@ _S_PER_HOUR = 3600
 
 
 class Reader(NamedTuple):
-    """A group on one partition that has a replica on the volume. Rates are messages a second, None: not known.
+    """A group on a partition with a replica on the volume. Rates are messages per second; None: unknown.
 
-    loss_eta_ms: when it first loses a message (kctl.history.retention.deletion.loss_eta_ms), None: never, or not known.
-    time_lag_ms: the age of the next unread message. by_time_ms: when retention.ms deletes it. keeps_up: as
-    kctl.lag.rates has it. log: as it was when the group was looked at.
+    loss_eta_ms: the time until its first loss (kctl.history.retention.deletion.loss_eta_ms); None: never, or unknown.
+    time_lag_ms: the age of the next unread message. by_time_ms: the time until retention.ms deletes that message.
+    keeps_up: see kctl.lag.rates. log: as of the group's reading.
     """
 
     group: str
@@ -67,8 +67,10 @@ def lag_in(reader: Reader, duration_ms: int) -> int | None:
 
 
 def deleted_in(reader: Reader, duration_ms: int) -> int:
-    """Messages that are deleted unread within so long: from the moment of the first loss on, deletion goes forward as
-    fast as the log is written, and the group loses what it does not read of that."""
+    """Return the number of messages that are deleted unread within this time.
+
+    From the first loss on, deletion advances at the production rate, and the group loses what it does not read.
+    """
     if reader.loss_eta_ms is None or reader.loss_eta_ms > duration_ms:
         return 0
     rate = max((reader.produced_per_s or 0.0) - (reader.consumed_per_s or 0.0), 0.0)
@@ -76,13 +78,16 @@ def deleted_in(reader: Reader, duration_ms: int) -> int:
     by_time = _deleted_by_time(reader, duration_ms)
     if by_time is not None:  # unless retention.bytes deletes sooner
         result = by_time if reader.by_time_ms == reader.loss_eta_ms else max(result, by_time)
-    left = lag_in(reader, duration_ms)
-    return max(result, 1) if left is None else min(max(result, 1), left)
+    lag = lag_in(reader, duration_ms)
+    return max(result, 1) if lag is None else min(max(result, 1), lag)
 
 
 def _deleted_by_time(reader: Reader, duration_ms: int) -> int | None:
-    """What retention.ms has deleted by then of a group that stands still. The next unread message goes first, what is
-    written now as much later as that one is older, and what is written afterwards follows. None: no such group."""
+    """Return the unread messages that retention.ms deletes within this time; None: the group is not stopped.
+
+    The next unread message is deleted first. A message written now is deleted later by the age of that message,
+    and later messages follow.
+    """
     if (reader.consumed_per_s or 0.0) > 0 or not reader.lag or reader.by_time_ms is None:
         return None
     passed_ms, age_ms = duration_ms - reader.by_time_ms, reader.time_lag_ms or 0

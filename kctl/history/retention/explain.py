@@ -10,7 +10,7 @@ from kctl.history.retention.disk_full import FORESIGHT, Cause
 from kctl.history.retention.outlook import LogDirOutlook, PartitionOutlook, TopicOutlook
 from kctl.lag.log_config import compacts
 
-_MOST_CAUSES = 5
+_MAX_CAUSES = 5
 
 
 def explain_log_dir(row: LogDirOutlook) -> list[Line]:
@@ -69,13 +69,13 @@ def _full(row: LogDirOutlook) -> Iterator[Line]:
 
 
 def _causes(causes: list[Cause]) -> Iterator[Line]:
-    for cause in causes[:_MOST_CAUSES]:
+    for cause in causes[:_MAX_CAUSES]:
         what = "other files" if cause.topic is None else f"topic {cause.topic}"
-        grown = f"{format_size(cause.bytes)}, " if cause.bytes else ""
-        yield Line("causes", f"{what}: {grown}{cause.share:.0%} of the growth, now {rate(cause.written_per_hour)}")
-    if len(causes) > _MOST_CAUSES:
-        rest = sum(cause.share for cause in causes[_MOST_CAUSES:])
-        yield Line("causes", f"{len(causes) - _MOST_CAUSES} more: {rest:.0%} of the growth")
+        size = f"{format_size(cause.bytes)}, " if cause.bytes else ""
+        yield Line("causes", f"{what}: {size}{cause.share:.0%} of the growth, now {rate(cause.written_per_hour)}")
+    if len(causes) > _MAX_CAUSES:
+        rest = sum(cause.share for cause in causes[_MAX_CAUSES:])
+        yield Line("causes", f"{len(causes) - _MAX_CAUSES} more: {rest:.0%} of the growth")
 
 
 def _growth(row: PartitionOutlook | TopicOutlook) -> Iterator[Line]:

@@ -1,19 +1,19 @@
-"""How a log, or a volume, grows, from its sizes at some moments. Pure; evaluate.growth computes it.
+"""The growth of a log or a volume, from its sizes over time. Pure; evaluate.growth computes it.
 
-A log's size is a saw: it rises with what is written and falls when a segment is deleted or compacted. So there are
-three figures, in bytes an hour over the whole span:
+The size of a log is a sawtooth: it rises with writes and falls when a segment is deleted or compacted. So there are
+three figures, in bytes per hour over the whole span:
 
-- net: last size − first size, what the disk has to bear;
-- written: what was added in the steps in which the log did not shrink, through the time of those steps. A step in which
-  it shrank says nothing of what was written meanwhile;
+- net: last size − first size, the load on the disk;
+- written: bytes added in the steps in which the log did not shrink, divided by the time of those steps. A step in which
+  the log shrank says nothing about the bytes written meanwhile;
 - freed: written − net.
 
-A compacted log that is written as much as it is cleaned swings, and does not grow. Its lowest points tell: what it had
-left when it last shrank, less the first size. As the first size lies anywhere in the swing, less than a swing may be
-missed, and none is taken for growth. A log that never shrank in the span lasts as it is written.
+A compacted log that is cleaned as fast as it is written oscillates and does not grow. Its growth is the size when it
+last shrank minus the first size. The first size may be anywhere in the oscillation: growth below one oscillation may
+be missed, but an oscillation is never taken for growth. If a log never shrank in the span, all writes count.
 
-Sizes are added up over logs, and so are net rates; a written rate of a sum of logs is the sum of theirs, never that of
-the summed sizes, where one log's deletion hides what another one wrote.
+Sizes and net rates are added up over logs. The write rate of several logs is the sum of their write rates, never that
+of the summed sizes, where the deletion in one log hides the writes in another.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ HOUR_MS = 3_600_000
 
 
 class Growth(NamedTuple):
-    """What is known of a span of time. Rates are bytes an hour; None: no two samples, or each step shrank.
+    """The growth over a time span. Rates are bytes per hour; None: fewer than two samples, or each step shrank.
 
-    shrunk_at_ms: the last sample that was smaller than the one before; None: it never shrank in the span.
-    since_shrunk_bytes: what has been added since then, or since the first sample.
+    shrunk_at_ms: the last sample that was smaller than the one before; None: the log never shrank in the span.
+    since_shrunk_bytes: bytes added since then, or since the first sample.
     """
 
     samples: int
@@ -74,7 +74,7 @@ class Growth(NamedTuple):
 
 
 class GrownReplica(NamedTuple):
-    """A replica in a log dir, as its last sample had it. offset_lag, future: as DescribeLogDirs says."""
+    """A replica in a log dir, as of its last sample. offset_lag, future: as in DescribeLogDirs."""
 
     topic: str
     partition: int
@@ -86,7 +86,7 @@ class GrownReplica(NamedTuple):
 
 
 class GrownVolume(NamedTuple):
-    """A log dir's volume, as its last sample had it. growth: of its usable bytes."""
+    """The volume of a log dir, as of its last sample. growth: of its usable bytes."""
 
     broker: int
     log_dir: str
@@ -101,5 +101,5 @@ def per_hour(size_bytes: int, duration_ms: int) -> float | None:
 
 def added(rates: Iterable[float | None]) -> float | None:
     """Return the sum of known rates; None if all are unknown."""
-    known = [rate for rate in rates if rate is not None]
-    return sum(known) if known else None
+    values = [rate for rate in rates if rate is not None]
+    return sum(values) if values else None

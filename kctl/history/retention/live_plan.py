@@ -1,7 +1,7 @@
-"""Which task reads which brokers: planned in kctl's main process with one Metadata request.
+"""Distribution of the brokers to read over tasks: planned in kctl's main process with one Metadata request.
 
 A share keeps a leader's partitions together, so that a task sends few requests. There are at most `parallelism` shares:
-starting a Python worker costs more than what it reads.
+starting a Python worker costs more than it saves.
 """
 
 from __future__ import annotations
@@ -71,11 +71,13 @@ def _partition_shares(state: ClusterState, parallelism: int, *, oldest: bool) ->
     return tuple(PartitionsShare(tuple(share), oldest) for share in split_evenly(by_leader.values(), parallelism))
 
 
-def split_evenly(bundles: Iterable[Sequence[T]], hands: int) -> list[list[T]]:
-    """Bundles that stay whole, dealt to at most `hands` hands of about the same size: the largest bundle first,
-    each to the smallest hand (Graham's rule, at most 4/3 of the best). No hand is empty."""
+def split_evenly(bundles: Iterable[Sequence[T]], max_shares: int) -> list[list[T]]:
+    """Return at most `max_shares` shares of about the same size, none of them empty. Bundles stay whole.
+
+    The largest bundle goes first, each to the smallest share (Graham's rule, at most 4/3 of the best).
+    """
     largest_first = sorted((bundle for bundle in bundles if bundle), key=len, reverse=True)
-    shares: list[list[T]] = [[] for _ in range(min(hands, len(largest_first)))]
+    shares: list[list[T]] = [[] for _ in range(min(max_shares, len(largest_first)))]
     for bundle in largest_first:
         min(shares, key=len).extend(bundle)
     return shares

@@ -57,7 +57,7 @@ class ConfigRow(NamedTuple):
     error: str | None = None
 
 
-# --- the shares of the tasks; pickled, and nothing secret in them ---------------------------------------------------
+# --- the shares of the tasks; they are pickled and contain no secrets -----------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -122,10 +122,10 @@ def read_log_dirs(target: Target, share: BrokersShare, *, timeout_s: float) -> I
     """Yield a row for each log dir of a share's brokers and for each replica in it."""
     try:
         with connect(target, timeout_s=timeout_s) as client:
-            answers = fetch_log_dirs(client, share.brokers)
+            responses = fetch_log_dirs(client, share.brokers)
     except KctlError as exc:
-        answers = dict.fromkeys(share.brokers, exc)
-    for broker, result in answers.items():
+        responses = dict.fromkeys(share.brokers, exc)
+    for broker, result in responses.items():
         if isinstance(result, KctlError):
             yield LogDirRow(broker, error=result.message)
             continue
@@ -142,13 +142,13 @@ def read_log_dirs(target: Target, share: BrokersShare, *, timeout_s: float) -> I
 
 def read_configs(target: Target, share: TopicsShare, *, timeout_s: float) -> Iterator[ConfigRow]:
     """Yield the retention configs of a share's topics. Deleted topics have no row."""
-    answers: Sequence[tuple[str, object]]
+    responses: Sequence[tuple[str, object]]
     try:
         with connect(target, timeout_s=timeout_s) as client:
-            answers = list(fetch_retention(client, share.topics).items())
+            responses = list(fetch_retention(client, share.topics).items())
     except KctlError as exc:
-        answers = [(name, exc) for name in share.topics]
-    for name, result in answers:
+        responses = [(name, exc) for name in share.topics]
+    for name, result in responses:
         if isinstance(result, NotFound):
             continue
         if isinstance(result, KctlError):

@@ -15,7 +15,7 @@ from kctl.history.retention.usage import Usage
 from kctl.lag.retention import LogDirSize, PartitionLog, ReplicaSize, TopicRetention
 from kctl.protocol.target import Target
 
-_AT_ONCE = 8
+_MAX_THREADS = 8
 _Row = TypeVar("_Row")
 
 
@@ -30,7 +30,7 @@ class LiveUsage:
 def live_usage(target: Target, plan: RetentionPlan, *, timeout_s: float) -> LiveUsage:
     """Read the shares of the plan. Ages are relative to now."""
     now_ms = time.time_ns() // 1_000_000
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
+    with ThreadPoolExecutor(_MAX_THREADS) as pool:
         logs = _started(pool, live_reads.read_logs, target, plan.partitions, timeout_s)
         log_dirs = _started(pool, live_reads.read_log_dirs, target, plan.brokers, timeout_s)
         configs = _started(pool, live_reads.read_configs, target, plan.topics, timeout_s)
@@ -38,15 +38,19 @@ def live_usage(target: Target, plan: RetentionPlan, *, timeout_s: float) -> Live
 
 
 def _started(
-    pool: ThreadPoolExecutor, read: Callable[..., Iterator[_Row]], target: Target, shares: Sequence[Any], limit_s: float
+    pool: ThreadPoolExecutor,
+    reader: Callable[..., Iterator[_Row]],
+    target: Target,
+    shares: Sequence[Any],
+    limit_s: float,
 ) -> Callable[[], Iterator[_Row]]:
-    """Begin to read the shares; the result waits for the rows."""
-    reading = [pool.submit(_rows, read, target, share, limit_s) for share in shares]
-    return lambda: (row for each in reading for row in each.result())
+    """Start reading the shares; the returned function waits for the rows."""
+    futures = [pool.submit(_rows, reader, target, share, limit_s) for share in shares]
+    return lambda: (row for future in futures for row in future.result())
 
 
-def _rows(read: Callable[..., Iterator[_Row]], target: Target, share: Any, limit_s: float) -> list[_Row]:
-    return list(read(target, share, timeout_s=limit_s))
+def _rows(reader: Callable[..., Iterator[_Row]], target: Target, share: Any, limit_s: float) -> list[_Row]:
+    return list(reader(target, share, timeout_s=limit_s))
 
 
 def usage_of(
@@ -92,6 +96,6 @@ def _failures(logs: Sequence[LogRow], log_dirs: Sequence[LogDirRow], configs: Se
     ):
         subjects.setdefault(error, []).append(subject)
     return [
-        f"{min(named)}{f' and {len(named) - 1} more' if len(named) > 1 else ''}: {error}"
-        for error, named in sorted(subjects.items())
+        f"{min(names)}{f' and {len(names) - 1} more' if len(names) > 1 else ''}: {error}"
+        for error, names in sorted(subjects.items())
     ]

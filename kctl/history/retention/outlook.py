@@ -1,8 +1,8 @@
-"""Retention reports with what becomes of it: the rows of kctl.lag.retention, with growth and when disks are full. Pure.
+"""Retention reports with a forecast: the rows of kctl.lag.retention, with growth and disk-full times. Pure.
 
-Rates are bytes an hour over the time that was observed (retention.growth); of a topic, over all of its replicas.
-ceiling_bytes: what its replicas take at most by their retention, at the rate they are written (retention.disk_full);
-None: nothing ends it, or it is not known; `unlimited` tells which.
+Rates are bytes per hour over the observed time (retention.growth); for a topic, over all of its replicas.
+ceiling_bytes: the maximum size of the replicas under their retention limits, at the current write rate
+(retention.disk_full); None: no limit if `unlimited`, else unknown.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kctl.base.grouping import grouped
 from kctl.history.retention.disk_full import Cause, DiskFull, ceiling_bytes, never_stops
 from kctl.history.retention.growth import GrownReplica, added
 from kctl.history.retention.skew import Skew, skew
-from kctl.history.retention.tombstones import dirty_at_least, stands_still
+from kctl.history.retention.tombstones import is_cleaner_stalled, min_dirty_ratio
 from kctl.history.retention.usage import Usage
 from kctl.history.retention.volumes import Disks, Rate, same_volumes
 from kctl.lag.log_config import LogConfig
@@ -37,8 +37,10 @@ from kctl.lag.retention import (
 
 @dataclass(frozen=True, slots=True)
 class PartitionOutlook(PartitionUsage):
-    """One partition; rates are of its leader's log. dirty_ratio_at_least, cleaner_stands_still: of compacted ones, by
-    sizes alone (kctl.history.retention.tombstones)."""
+    """A partition; rates are those of the leader's log.
+
+    dirty_ratio_at_least, cleaner_stands_still: of compacted logs, from sizes alone (kctl.history.retention.tombstones).
+    """
 
     observed_ms: int | None
     written_bytes_per_hour: float | None
@@ -51,7 +53,7 @@ class PartitionOutlook(PartitionUsage):
 
 @dataclass(frozen=True, slots=True)
 class TopicOutlook(TopicUsage):
-    """A topic. skew: its largest partition through the mean one."""
+    """A topic. skew: the size of its largest partition divided by the mean."""
 
     observed_ms: int | None
     written_bytes_per_hour: float | None
@@ -65,8 +67,10 @@ class TopicOutlook(TopicUsage):
 
 @dataclass(frozen=True, slots=True)
 class BrokerOutlook(BrokerUsage):
-    """A broker; full_ms: of the log dir whose volume is full first. full_after_ms: none is full sooner, and whether
-    one is later cannot be foretold."""
+    """A broker. full_ms: of the log dir whose volume is full first.
+
+    full_after_ms: no volume is full before that; a later time cannot be predicted.
+    """
 
     observed_ms: int | None
     written_bytes_per_hour: float | None
@@ -79,12 +83,12 @@ class BrokerOutlook(BrokerUsage):
 
 @dataclass(frozen=True, slots=True)
 class LogDirOutlook(LogDirUsage):
-    """A log dir. same_volume: the broker's other log dirs that seem to lie on its volume; they fill it together.
+    """A log dir. same_volume: other log dirs of the broker that appear to be on the same volume and fill it together.
 
-    full_after_ms: the volume is full later than that, further ahead than what was observed foretells; full_ms is None.
-    growing_to_bytes: what the replicas on the volume take in the end; None: they grow without end. unknown_replicas:
-    whose rate is not known. causes: the topics that fill the volume until it is full, else until each is at its
-    ceiling; the largest first.
+    full_after_ms: the volume is full later than that, beyond what can be predicted; full_ms is None then.
+    growing_to_bytes: the final size of the replicas on the volume; None: they grow without limit.
+    unknown_replicas: number of replicas with an unknown rate. causes: the topics that fill the volume until it is full
+    or each replica is at its ceiling, largest first.
     """
 
     observed_ms: int | None
@@ -101,7 +105,7 @@ class LogDirOutlook(LogDirUsage):
 
 @dataclass(frozen=True, slots=True)
 class ReplicaOutlook:
-    """A replica in a log dir. leader: whether its broker leads the partition; future: on its way to this log dir."""
+    """A replica in a log dir. is_leader: its broker leads the partition. future: it is being moved to this log dir."""
 
     topic: str
     partition: int
@@ -121,20 +125,20 @@ class ReplicaOutlook:
 
 @dataclass(frozen=True, slots=True)
 class SkewRow(Skew):
-    """How evenly bytes are spread: over "brokers", "log dirs" of a broker, or "partitions" of a topic (leaders)."""
+    """The skew of bytes over "brokers", the "log dirs" of a broker, or the "partitions" of a topic (leaders)."""
 
     over: str
     broker: int | None
     topic: str | None
 
 
-_Held = tuple[str, int | None, str | None, list[int]]  # over, broker, topic, bytes
+_Amounts = tuple[str, int | None, str | None, list[int]]  # over, broker, topic, bytes
 
 # --- reports --------------------------------------------------------------------------------------------------------
 
 
 class Outlook:
-    """The reports of what was seen of disks until now_ms. log_dirs: as the newest passes had them."""
+    """The reports on the disks as observed until now_ms. log_dirs: as of the newest passes."""
 
     def __init__(self, disks: Disks, log_dirs: Sequence[LogDirSize], *, now_ms: int) -> None:
         self.disks = disks
@@ -169,7 +173,7 @@ class Outlook:
         """Return each broker, sorted."""
         result = []
         for row in self._usage.by_broker():
-            own = self._on_broker.get(row.broker, [])
+            replicas = self._on_broker.get(row.broker, [])
             ends = [
                 (end.eta_ms, path)
                 for (broker, path), end in self.full.items()
@@ -184,7 +188,7 @@ class Outlook:
             result.append(
                 BrokerOutlook(
                     **_values(row),
-                    **self._rates_of(own),
+                    **self._rates_of(replicas),
                     full_log_dir=path,
                     full_ms=full_ms,
                     full_at=self._at(full_ms),
@@ -195,7 +199,7 @@ class Outlook:
 
     def by_log_dir(self) -> list[LogDirOutlook]:
         """Return each log dir, sorted by broker and path."""
-        together = {
+        volume_mates = {
             (each.broker, each.log_dir): [other.log_dir for other in group if other is not each]
             for group in same_volumes(self.disks.volumes)
             for each in group
@@ -204,12 +208,12 @@ class Outlook:
         for row in self._usage.by_log_dir():
             place = (row.broker, row.log_dir)
             end = self.full.get(place, DiskFull(None, None, 0.0, 0, []))
-            own = self._on_dir.get(place, [])
+            replicas = self._on_dir.get(place, [])
             result.append(
                 LogDirOutlook(
                     **_values(row),
-                    **self._rates_of(own),
-                    same_volume=together.get(place, []),
+                    **self._rates_of(replicas),
+                    same_volume=volume_mates.get(place, []),
                     full_ms=end.eta_ms,
                     full_at=self._at(end.eta_ms),
                     growing_to_bytes=end.growing_to_bytes,
@@ -230,12 +234,14 @@ class Outlook:
         ]
 
     def skews(self) -> list[SkewRow]:
-        """How evenly bytes lie: over brokers, over the log dirs of each broker, over the partitions of each topic;
-        those of which there is more than one. The most uneven first within each kind."""
+        """Return the skew over brokers, over each broker's log dirs and over each topic's partitions.
+
+        Single places are omitted. Within each kind the most uneven row comes first.
+        """
         dirs = grouped(self._usage.by_log_dir(), lambda row: row.broker)
         topics = grouped(self._usage.by_partition(), lambda row: row.topic)
         brokers = [sum(row.size_bytes for row in rows) for rows in dirs.values()]
-        kinds: list[list[_Held]] = [
+        kinds: list[list[_Amounts]] = [
             [("brokers", None, None, brokers)],
             [("log dirs", broker, None, [row.size_bytes for row in rows]) for broker, rows in dirs.items()],
             [("partitions", None, topic, [row.size_bytes or 0 for row in rows]) for topic, rows in topics.items()],
@@ -247,41 +253,41 @@ class Outlook:
         rate = self.rates.get((row.topic, row.partition), Rate(None, None))
         copies = [each for each in self._copies.get((row.topic, row.partition), []) if not each.future]
         leader = next((each for each in copies if each.broker == row.leader), None)
-        grown = None if leader is None else leader.growth
-        both = None if grown is None or config is None else (grown, config)
+        growth = None if leader is None else leader.growth
+        both = None if growth is None or config is None else (growth, config)
         return {
-            "observed_ms": None if grown is None else grown.span_ms,
+            "observed_ms": None if growth is None else growth.span_ms,
             "written_bytes_per_hour": rate.written_per_hour,
-            "growth_bytes_per_hour": None if grown is None else grown.net_per_hour,
+            "growth_bytes_per_hour": None if growth is None else growth.net_per_hour,
             "ceiling_bytes": _whole(ceiling_bytes(config, rate.written_per_hour, rate.leader_bytes or 0)),
             "unlimited": never_stops(config),
-            "dirty_ratio_at_least": dirty_at_least(*both) if both else None,
-            "cleaner_stands_still": stands_still(*both) if both else None,
+            "dirty_ratio_at_least": min_dirty_ratio(*both) if both else None,
+            "cleaner_stands_still": is_cleaner_stalled(*both) if both else None,
         }
 
     def _of_topic(self, rows: Sequence[PartitionOutlook]) -> dict[str, Any]:
-        own = [each for row in rows for each in self._copies.get((row.topic, row.partition), [])]
+        replicas = [each for row in rows for each in self._copies.get((row.topic, row.partition), [])]
         ceilings = [None if r.ceiling_bytes is None else r.ceiling_bytes * max(r.replica_count, 1) for r in rows]
         result = skew([row.size_bytes or 0 for row in rows])
-        stand = [row.cleaner_stands_still for row in rows if row.cleaner_stands_still is not None]
+        stalled = [row.cleaner_stands_still for row in rows if row.cleaner_stands_still is not None]
         return {
-            **self._rates_of(own),
+            **self._rates_of(replicas),
             "ceiling_bytes": None if None in ceilings else sum(each for each in ceilings if each is not None),
             "unlimited": any(row.unlimited for row in rows),
             "skew": result.ratio if result is not None else None,
             "dirty_ratio_at_least": max(
                 (row.dirty_ratio_at_least for row in rows if row.dirty_ratio_at_least is not None), default=None
             ),
-            "cleaner_stands_still": any(stand) if stand else None,
+            "cleaner_stands_still": any(stalled) if stalled else None,
         }
 
-    def _rates_of(self, own: Sequence[GrownReplica]) -> dict[str, Any]:
-        """Of some replicas. Each is written as fast as its leader."""
-        written = [self.rates.get((each.topic, each.partition), Rate(None, None)).written_per_hour for each in own]
+    def _rates_of(self, replicas: Sequence[GrownReplica]) -> dict[str, Any]:
+        """Return the rates of some replicas. Each is written as fast as its leader."""
+        written = [self.rates.get((each.topic, each.partition), Rate(None, None)).written_per_hour for each in replicas]
         return {
-            "observed_ms": max((each.growth.span_ms for each in own), default=None),
+            "observed_ms": max((each.growth.span_ms for each in replicas), default=None),
             "written_bytes_per_hour": added(written),
-            "growth_bytes_per_hour": added(each.growth.net_per_hour for each in own),
+            "growth_bytes_per_hour": added(each.growth.net_per_hour for each in replicas),
         }
 
     def _at(self, eta_ms: int | None) -> datetime | None:
@@ -295,7 +301,7 @@ def _retention(config: LogConfig) -> TopicRetention:
 
 
 def _replica(each: GrownReplica, leader: int | None, usage: PartitionUsage | None) -> ReplicaOutlook:
-    grown = each.growth
+    growth = each.growth
     limit, policy = (None, None) if usage is None else (usage.retention_bytes, usage.cleanup_policy)
     return ReplicaOutlook(
         topic=each.topic,
@@ -305,21 +311,21 @@ def _replica(each: GrownReplica, leader: int | None, usage: PartitionUsage | Non
         is_leader=each.broker == leader and not each.future,
         future=each.future,
         offset_lag=each.offset_lag,
-        size_bytes=grown.last_bytes,
-        retention_bytes_used=used(grown.last_bytes, limit, policy),
-        observed_ms=grown.span_ms,
-        written_bytes_per_hour=grown.written_per_hour,
-        growth_bytes_per_hour=grown.net_per_hour,
-        freed_bytes_per_hour=grown.freed_per_hour,
-        shrunk_at=at(grown.shrunk_at_ms),
+        size_bytes=growth.last_bytes,
+        retention_bytes_used=used(growth.last_bytes, limit, policy),
+        observed_ms=growth.span_ms,
+        written_bytes_per_hour=growth.written_per_hour,
+        growth_bytes_per_hour=growth.net_per_hour,
+        freed_bytes_per_hour=growth.freed_per_hour,
+        shrunk_at=at(growth.shrunk_at_ms),
     )
 
 
-def _skews(kind: Iterable[_Held]) -> list[SkewRow]:
+def _skews(kind: Iterable[_Amounts]) -> list[SkewRow]:
     return [
         SkewRow(**_values(result), over=over, broker=broker, topic=topic)
-        for over, broker, topic, held in kind
-        if len(held) > 1 and (result := skew(held)) is not None
+        for over, broker, topic, amounts in kind
+        if len(amounts) > 1 and (result := skew(amounts)) is not None
     ]
 
 

@@ -1,4 +1,4 @@
-"""What groups that are behind stand to lose, over a cluster: when disks are full, and on compacted topics. Pure."""
+"""The losses that lagging groups face, over a cluster: when disks are full, and on compacted topics. Pure."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from kctl.lag.log_config import LogConfig
 
 @dataclass(frozen=True, slots=True)
 class DiskLoss:
-    """What a group stands to lose when a log dir is full, in messages.
+    """The messages that a group faces losing when a log dir is full.
 
-    partitions: that it is behind on then. unread: what it has not read by then of logs in the log dir; sole: those of
-    them without another replica; deleted: what retention has deleted unread by then. loss_ms: when it first loses one.
+    partition_count: partitions on which it lags then. unread: messages in the log dir that it has not read by then;
+    sole: those without another replica; deleted: messages that retention has deleted unread by then.
+    loss_ms: the time until the first loss.
     """
 
     broker: int
@@ -37,8 +38,11 @@ class DiskLoss:
 
 @dataclass(frozen=True, slots=True)
 class TombstoneRow:
-    """One partition of a compacted topic that a group is behind on. sure_ms: for how long it is sure to see each
-    deletion that it has not read (kctl.history.retention.tombstones); 0: some may be gone already."""
+    """A partition of a compacted topic on which a group lags.
+
+    sure_ms: how long the group is sure to see each unread tombstone (kctl.history.retention.tombstones); 0: some may
+    already be removed.
+    """
 
     group: str
     topic: str
@@ -51,16 +55,18 @@ class TombstoneRow:
 
 
 def disk_losses(outlook: Outlook, readers: Sequence[Reader]) -> list[DiskLoss]:
-    """For each log dir that will be full: what each group stands to lose by then. The disk that is full first comes
-    first, and in it the group that loses most."""
+    """Return the losses of each group for each log dir that will be full.
+
+    The log dir that is full first comes first; within it, the group that loses the most.
+    """
     by_partition: dict[Partition, list[Reader]] = {}
     for reader in readers:
         by_partition.setdefault((reader.topic, reader.partition), []).append(reader)
     here: dict[Place, list[Reader]] = {}
     for each in outlook.disks.current():
         if not each.future:
-            own = by_partition.get((each.topic, each.partition), ())
-            here.setdefault((each.broker, each.log_dir), []).extend(own)
+            partition_readers = by_partition.get((each.topic, each.partition), ())
+            here.setdefault((each.broker, each.log_dir), []).extend(partition_readers)
     rows = []
     for row in sorted(outlook.by_log_dir(), key=lambda row: (row.full_ms or 0, row.broker, row.log_dir)):
         if row.full_ms is None:
@@ -72,7 +78,7 @@ def disk_losses(outlook: Outlook, readers: Sequence[Reader]) -> list[DiskLoss]:
 
 
 def tombstones(readers: Iterable[Reader], configs: Mapping[str, LogConfig]) -> list[TombstoneRow]:
-    """The partitions of compacted topics on which a group is behind, the most urgent first."""
+    """Return the partitions of compacted topics on which a group lags, most urgent first."""
     rows = []
     for reader in readers:
         config = configs.get(reader.topic)

@@ -1,8 +1,8 @@
-"""How replicas grew, from a store of snapshots: a row for each replica, as Arrow batches.
+"""The growth of replicas, from a store of snapshots: a row for each replica, as Arrow batches.
 
-A reader has a range of topics. It reads the files of the hours that were asked for, and of those the row groups that
-can hold its topics, in the order of the store's key, and gives what each replica came to (evaluate.growth). Memory
-does not grow with the span of time. A file that is damaged is a row with nothing but `error`.
+A reader has a range of topics. It reads the files of the requested hours, only the row groups that can contain its
+topics, in the order of the store's key, and yields the growth of each replica (evaluate.growth). Memory use does not
+grow with the time span. A damaged file is a row with only `error` set.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from kctl.history.snapshots.store import Damaged, Store
 
 REPLICAS = Sizes(("topic", "partition", "broker", "log_dir", "future"), "size_bytes", ("offset_lag",))
 VOLUMES = Sizes(("broker", "log_dir"), "usable_bytes", ("total_bytes",))
-_MOST_TRIED = 5  # files that are damaged, or have no rows, before one that says how topics are to be split
+_MAX_FILES = 5  # damaged or empty files to skip when looking for one that shows how to split the topics
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,29 +42,29 @@ class SizesQuery:
 
 def _arrow() -> pa.Schema:
     kinds = {field.name: field.type for field in schema.arrow_schema(schema.REPLICAS)}
-    own = [pa.field(name, kinds[name]) for name in REPLICAS.names]
-    return pa.schema([*own, *(pa.field(*each) for each in GROWTH_TYPES.items()), pa.field("error", pa.string())])
+    key_fields = [pa.field(name, kinds[name]) for name in REPLICAS.names]
+    return pa.schema([*key_fields, *(pa.field(*each) for each in GROWTH_TYPES.items()), pa.field("error", pa.string())])
 
 
 ARROW = _arrow()
-_NAMED = len(REPLICAS.names)
+_KEY_COLUMNS = len(REPLICAS.names)
 
 
 def read(
-    asked: SizesQuery, topics: GroupRange = EVERY_GROUP, *, watch: Watch | None = None
+    query: SizesQuery, topics: GroupRange = EVERY_GROUP, *, watch: Watch | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """The replicas of a range of topics, batches of ARROW's schema; then what could not be read. Needs no Spark.
+    """Yield the replicas of a range of topics as batches of ARROW's schema, then the read failures. Needs no Spark.
 
-    watch: sees all sizes on their way, and gives them on.
+    watch: gets all sizes and passes them on.
     """
     damaged: list[Damaged] = []
     errors: list[str] = []
     try:
         rows = read_sorted(
-            store_here(asked.store),
+            store_here(query.store),
             schema.REPLICAS,
-            asked.from_ms,
-            asked.to_ms,
+            query.from_ms,
+            query.to_ms,
             damaged=damaged.append,
             lower=topics.lower,
             upper=topics.upper,
@@ -74,35 +74,35 @@ def read(
     except KctlError as exc:
         errors.append(exc.message)
     except BadRows as exc:
-        errors.append(f"{asked.store}: {exc}")
+        errors.append(f"{query.store}: {exc}")
     errors += [str(each) for each in dict.fromkeys(damaged)]
     if errors:
         yield error_rows(errors, ARROW)
 
 
 def rows_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Sequence[Any]]:
-    """The rows of `read` as plain values, in the order of ARROW's columns."""
+    """Yield the rows of `read` as plain values, in the order of ARROW's columns."""
     for batch in batches:
         yield from zip(*(batch.column(name).to_pylist() for name in ARROW.names), strict=True)
 
 
 def replicas_of(rows: Iterable[Sequence[Any]]) -> tuple[list[GrownReplica], list[str]]:
-    """Rows in the order of ARROW's columns as replicas; and the errors in them."""
+    """Return the replicas in rows with ARROW's columns, and the errors in them."""
     result: list[GrownReplica] = []
     errors: list[str] = []
     for row in rows:
         if row[-1] is not None:
             errors.append(row[-1])
         else:
-            topic, partition, broker, log_dir, future, offset_lag = row[:_NAMED]
-            grown = Growth(*row[_NAMED:-1])
-            result.append(GrownReplica(topic, partition, broker, log_dir, future, offset_lag, grown))
+            topic, partition, broker, log_dir, future, offset_lag = row[:_KEY_COLUMNS]
+            growth = Growth(*row[_KEY_COLUMNS:-1])
+            result.append(GrownReplica(topic, partition, broker, log_dir, future, offset_lag, growth))
     return result, errors
 
 
-def volumes(store: Store, asked: SizesQuery, *, damaged: Callable[[Damaged], None]) -> list[GrownVolume]:
-    """Each log dir whose size is known. Few rows: read here."""
-    rows = read_sorted(store, schema.LOG_DIRS, asked.from_ms, asked.to_ms, damaged=damaged)
+def volumes(store: Store, query: SizesQuery, *, damaged: Callable[[Damaged], None]) -> list[GrownVolume]:
+    """Return each log dir whose size is known. The rows are few, so this process reads them."""
+    rows = read_sorted(store, schema.LOG_DIRS, query.from_ms, query.to_ms, damaged=damaged)
     return [
         GrownVolume(*row)
         for batch in growths(rows, VOLUMES)
@@ -117,10 +117,10 @@ def volumes(store: Store, asked: SizesQuery, *, damaged: Callable[[Damaged], Non
 def topic_ranges(
     store: Store, from_ms: int, to_ms: int, tasks: int, *, damaged: Callable[[Damaged], None]
 ) -> list[GroupRange]:
-    """At most `tasks` ranges of topics, each with about as many replicas, that hold all topics."""
+    """Return at most `tasks` ranges with about the same number of replicas, which together contain all topics."""
     if tasks <= 1:
         return [EVERY_GROUP]
-    for hour, file in reversed(list(chosen_files(store, from_ms, to_ms))[-_MOST_TRIED:]):
+    for hour, file in reversed(list(chosen_files(store, from_ms, to_ms))[-_MAX_FILES:]):
         weights: Counter[str] = Counter()
         for batch in read_file(store, schema.REPLICAS, hour, file, Part(), damaged=damaged, columns=["topic"]):
             weights.update(batch.column("topic").to_pylist())

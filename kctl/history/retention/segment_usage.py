@@ -1,7 +1,7 @@
-"""Retention and compaction as seen in the files of log dirs, log by log: segments due for deletion, segments retained
-too long, and pending compaction.
+"""Retention and compaction from the files of log dirs: segments due for deletion or retained too long, and pending
+compaction.
 
-Input: the folders of a broker's log dirs (on its host, or copies) and the topics' configs. Rules:
+Input: a broker's log dirs (on its host, or copies) and the topics' configs. Rules:
 kctl.segment.log.segment_retention, retention.tombstones. Only batch headers are read, unless keys are counted.
 """
 
@@ -19,8 +19,8 @@ from kctl.history.retention.tombstones import (
     Dirty,
     dedupe_keys,
     dirty,
-    wanted_since_ms,
-    wants_cleaning,
+    due_since_ms,
+    needs_cleaning,
 )
 from kctl.lag.log_config import LogConfig, compacts
 from kctl.lag.retention import at, deletes
@@ -30,16 +30,16 @@ from kctl.segment.log.partition import holds_segments, parse_folder_name, partit
 from kctl.segment.log.partition_log import CLEANED, checkpointed, log_dirs_of
 from kctl.segment.log.segment_retention import Deletion, Limits, LogSegment, Pin, Reason, deletions
 
-_SILENT_MS = 15 * 60_000  # a cleaner that has something to do looks for it every log.cleaner.backoff.ms, 15 s
+_SILENT_MS = 15 * 60_000  # an idle cleaner looks for work every log.cleaner.backoff.ms, 15 s
 _EXACT_KEYS = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentRow:
-    """A segment that may be deleted now (reason), or that is kept for longer than its own age would (pinned_by;
-    pinned_by_segment: the base offset of the earlier one that must go first). expired: by its own newest record.
+    """A segment that may be deleted now (reason), or that is retained beyond its own age (pinned_by).
 
-    deletable_at: by time, behind those before it. The field names are the JSON keys and never change.
+    pinned_by_segment: base offset of the earlier segment that must be deleted first. expired: by its newest record.
+    deletable_at: by time, after all earlier segments. The field names are the JSON keys and never change.
     """
 
     log_dir: str
@@ -58,10 +58,13 @@ class SegmentRow:
 
 @dataclass(frozen=True, slots=True)
 class CleanerRow:
-    """A compacted log. offsets: in what can be cleaned; no more keys are there. keys: of the whole log, where they were
-    counted; keys_exact: or else estimated. rounds: so many times at most the cleaner reads it, as the dedupe buffer
-    holds no more keys at once. waiting_ms: for how long it should have been cleaned. silent_ms: since the log dir's
-    cleaner last ended a log. stands_still: it waits, and the cleaner has been silent, for a quarter of an hour."""
+    """A compacted log. The field names are the JSON keys and never change.
+
+    offsets: offsets in the cleanable part, an upper bound for its keys. keys: distinct keys of the whole log, if
+    counted; keys_exact: False: estimated. rounds: maximum number of cleaning rounds with this dedupe buffer.
+    waiting_ms: how long the log has been due. silent_ms: time since the log dir's cleaner last finished a log.
+    stands_still: the log has been due and the cleaner silent for 15 minutes.
+    """
 
     log_dir: str
     topic: str
@@ -86,10 +89,8 @@ class CleanerRow:
 
 @dataclass
 class FilesReport:
-    """The result of reading logs.
-
-    logs, segments_seen: how many were read. failures: logs that could not be read, and why.
-    """
+    """The result of reading logs. logs, segments_seen: number of logs and segments read. failures: a line for each
+    unreadable log."""
 
     segments: list[SegmentRow] = field(default_factory=list)
     cleaner: list[CleanerRow] = field(default_factory=list)
@@ -100,10 +101,10 @@ class FilesReport:
 
 @dataclass(frozen=True)
 class SegmentRequest:
-    """configs: of topics by name; logs of others are left out. now_ms: ages are counted to it. cleaner: only compacted
-    logs are looked at, for the cleaner; else those with retention. keys: count them, which reads every record.
+    """The options of read_segments. configs: by topic; logs of other topics are skipped. now_ms: reference for ages.
 
-    buffer_bytes, threads: the broker's log.cleaner.dedupe.buffer.size and log.cleaner.threads.
+    cleaner: True: report the cleaning of compacted logs; False: the retention of the others. keys: count the keys,
+    which reads every record. buffer_bytes, threads: log.cleaner.dedupe.buffer.size and log.cleaner.threads.
     """
 
     configs: Mapping[str, LogConfig]
@@ -115,12 +116,14 @@ class SegmentRequest:
 
 
 def log_folders(log_dirs: Sequence[Path]) -> list[Path]:
-    """The partitions' folders in log dirs, those that a broker is about to remove left out; a partition's folder
-    itself may be given. Raises NotFound, NotAuthorized, UsageError."""
+    """Return the partition folders in log dirs, without those that a broker is about to remove.
+
+    A path may also be a partition folder. Raises NotFound, NotAuthorized, UsageError.
+    """
     result: list[Path] = []
     for path in log_dirs:
-        own = [path] if holds_segments(path) else partition_folders(path)
-        result += [each for each in own if parse_folder_name(each.resolve().name)[2] is None]
+        folders = [path] if holds_segments(path) else partition_folders(path)
+        result += [each for each in folders if parse_folder_name(each.resolve().name)[2] is None]
     return result
 
 
@@ -131,30 +134,30 @@ def topics_of(folders: Sequence[Path]) -> set[str]:
 
 
 def read_segments(
-    folders: Sequence[Path], asked: SegmentRequest, progress: Callable[[int, int], None] | None = None
+    folders: Sequence[Path], request: SegmentRequest, progress: Callable[[int, int], None] | None = None
 ) -> FilesReport:
-    """Read logs one after the other. A log that cannot be read is a failure, and the next one is read."""
+    """Read logs one after the other. An unreadable log is added to the failures."""
     report = FilesReport()
     for number, folder in enumerate(folders):
         if progress is not None:
             progress(number, len(folders))
         topic, partition, _ = parse_folder_name(folder.resolve().name)
-        config = None if topic is None else asked.configs.get(topic)
+        config = None if topic is None else request.configs.get(topic)
         if topic is None or partition is None or config is None:
             continue
-        if not (compacts if asked.cleaner else deletes)(config.cleanup_policy):
+        if not (compacts if request.cleaner else deletes)(config.cleanup_policy):
             continue
         try:
-            tally = _tally(folder, asked)
+            tally = _tally(folder, request)
         except KctlError as exc:
             report.failures.append(exc.message)
             continue
         report.logs += 1
         report.segments_seen += len(tally.segments)
-        if asked.cleaner:
-            report.cleaner.append(_cleaner(folder, topic, partition, tally, config, asked))
+        if request.cleaner:
+            report.cleaner.append(_cleaner(folder, topic, partition, tally, config, request))
         else:
-            report.segments += _segments(folder, topic, partition, tally, config, asked.now_ms)
+            report.segments += _segments(folder, topic, partition, tally, config, request.now_ms)
     report.cleaner.sort(key=lambda row: (not row.stands_still, -(row.dirty_ratio or 0.0), row.topic, row.partition))
     return report
 
@@ -166,13 +169,13 @@ def _tally(folder: Path, query: SegmentRequest) -> LogTally:
 
 
 def _largest(tally: LogTally, place: int) -> int:
-    """As LogSegment.largestTimestamp: of its batches, or the file's where they have none."""
+    """Return the largest timestamp of the batches, or the file's if they have none (LogSegment.largestTimestamp)."""
     segment = tally.segments[place]
     return segment.largest_timestamp if segment.largest_timestamp >= 0 else segment.mtime
 
 
-def _seen(tally: LogTally) -> list[LogSegment]:
-    """The segments as retention sees them, oldest first."""
+def _log_segments(tally: LogTally) -> list[LogSegment]:
+    """Return the segments as retention sees them, oldest first."""
     rows = []
     for place, segment in enumerate(tally.segments):
         base = segment.base_offset or 0
@@ -189,8 +192,8 @@ def _segments(
     limits = Limits(
         _limit(config.retention_ms), _limit(config.retention_bytes), selected.high_watermark, selected.log_start_offset
     )
-    visited = _seen(tally)
-    for segment, result in zip(visited, deletions(visited, limits, now_ms), strict=True):
+    segments = _log_segments(tally)
+    for segment, result in zip(segments, deletions(segments, limits, now_ms), strict=True):
         if result.deletable_now is not None or result.pinned_by not in {None, Pin.EMPTY_ACTIVE}:
             yield _row(folder, topic, partition, segment, result, limits, now_ms)
 
@@ -223,39 +226,39 @@ def _cleaner(
     folder: Path, topic: str, partition: int, tally: LogTally, config: LogConfig, query: SegmentRequest
 ) -> CleanerRow:
     cleaned_to = checkpointed(folder, CLEANED)
-    visited = [
+    segments = [
         CompactedSegment(each.base_offset, each.size_bytes, each.largest_timestamp, segment.mtime)
-        for each, segment in zip(_seen(tally), tally.segments, strict=True)
+        for each, segment in zip(_log_segments(tally), tally.segments, strict=True)
     ]
     result: Dirty = dirty(
-        visited,
+        segments,
         cleaned_to=cleaned_to,
         log_start=tally.selected.log_start_offset,
         last_stable=_last_stable(tally),
         now_ms=query.now_ms,
         min_compaction_lag_ms=max(config.min_compaction_lag_ms or 0, 0),
     )
-    since = wanted_since_ms(visited, result, config)
+    since = due_since_ms(segments, result, config)
     waiting, silent = None if since is None else max(query.now_ms - since, 0), _silent_ms(folder, query.now_ms)
     capacity = dedupe_keys(query.buffer_bytes, query.threads)
-    most = result.offsets if not query.keys else min(result.offsets, tally.distinct[0])
+    max_keys = result.offsets if not query.keys else min(result.offsets, tally.distinct[0])
     return CleanerRow(
         log_dir=str(folder.absolute().parent),
         topic=topic,
         partition=partition,
-        size_bytes=sum(each.size_bytes for each in visited),
+        size_bytes=sum(each.size_bytes for each in segments),
         clean_bytes=result.clean_bytes,
         cleanable_bytes=result.cleanable_bytes,
         dirty_ratio=result.ratio,
         min_cleanable_dirty_ratio=config.min_cleanable_dirty_ratio,
-        wants_cleaning=wants_cleaning(result, config),
+        wants_cleaning=needs_cleaning(result, config),
         cleaned_to_offset=cleaned_to,
         uncleanable_from_offset=result.first_uncleanable_offset,
         offsets=result.offsets,
         keys=tally.distinct[0] if query.keys else None,
         keys_exact=tally.distinct[1] == 0.0 if query.keys else None,
         dedupe_keys=capacity,
-        rounds=-(-most // max(capacity, 1)),
+        rounds=-(-max_keys // max(capacity, 1)),
         waiting_ms=waiting,
         silent_ms=silent,
         stands_still=waiting is not None and min(waiting, waiting if silent is None else silent) > _SILENT_MS,
@@ -263,14 +266,16 @@ def _cleaner(
 
 
 def _last_stable(tally: LogTally) -> int | None:
-    """The least of the high watermark, the log end offset and the first offsets of open transactions."""
+    """Return the minimum of the high watermark, the log end offset and the first offsets of open transactions."""
     offsets = [tally.selected.high_watermark, tally.log_end_offset, *(each.first_offset for each in tally.open)]
     return min((offset for offset in offsets if offset is not None), default=None)
 
 
 def _silent_ms(folder: Path, now_ms: int) -> int | None:
-    """How long ago the log dir's cleaner-offset-checkpoint was written: each log that is cleaned has it written
-    anew (LogCleanerManager.doneCleaning). None: there is none; nothing was ever cleaned here."""
+    """Return the age of the log dir's cleaner-offset-checkpoint; None: no file, nothing was ever cleaned here.
+
+    The file is rewritten after each cleaned log (LogCleanerManager.doneCleaning).
+    """
     for log_dir, _ in log_dirs_of(folder):
         with suppress(OSError):
             return max(now_ms - int((log_dir / CLEANED).stat().st_mtime * 1000), 0)

@@ -1,4 +1,4 @@
-"""How evenly bytes or other amounts are spread over brokers, log dirs or partitions. Pure."""
+"""The skew of bytes or other amounts over brokers, log dirs or partitions. Pure."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from math import sqrt
 
 @dataclass(frozen=True, slots=True)
 class Skew:
-    """What some places hold. ratio: the most ÷ the mean, 1.0 is even. spread: standard deviation ÷ mean, 0.0 is even.
+    """The distribution of amounts over places.
 
-    Both None when nothing is held at all.
+    ratio: maximum ÷ mean, 1.0 is even. spread: standard deviation ÷ mean, 0.0 is even. Both None: all amounts are 0.
     """
 
     places: int
@@ -22,17 +22,17 @@ class Skew:
     spread: float | None
 
 
-def skew(held: Sequence[int]) -> Skew | None:
+def skew(amounts: Sequence[int]) -> Skew | None:
     """Return the skew of the amounts; zeros count. None without amounts."""
-    if not held:
+    if not amounts:
         return None
-    mean = sum(held) / len(held)
-    deviation = sqrt(sum((each - mean) ** 2 for each in held) / len(held))
+    mean = sum(amounts) / len(amounts)
+    deviation = sqrt(sum((each - mean) ** 2 for each in amounts) / len(amounts))
     return Skew(
-        places=len(held),
-        least=min(held),
+        places=len(amounts),
+        least=min(amounts),
         mean=mean,
-        most=max(held),
-        ratio=max(held) / mean if mean > 0 else None,
+        most=max(amounts),
+        ratio=max(amounts) / mean if mean > 0 else None,
         spread=deviation / mean if mean > 0 else None,
     )

@@ -1,7 +1,7 @@
-"""What the retention reports read of a store of snapshots.
+"""Reads of a store of snapshots for the retention reports.
 
-There is much of two things: sizes of replicas over the span, and groups' last readings. Both are read here or by
-Spark's tasks (kctl.spark.store_reads); the rules of retention work on the row that each replica or reading comes to.
+Two inputs are large: the sizes of replicas over the span, and the last readings of groups. Both are read here or by
+Spark's tasks (kctl.spark.store_reads), which reduce them to one row per replica or reading for the retention rules.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from kctl.lag.selection import EVERY, Names
 if TYPE_CHECKING:
     from kctl.history.evaluate.column_arrays import Watch
 
-_BYTES_PER_PROCESS = 8 << 20  # of Parquet: what a process reads in about the time that it takes to start
+_BYTES_PER_PROCESS = 8 << 20  # Parquet bytes that a process reads in about the time that it takes to start
 READERS = (
     "group", "topic", "partition", "committed_offset", "log_start_offset", "log_end_offset", "lag", "time_lag_ms",
     "time_lag_least_ms", "consumed_per_s", "produced_per_s", "catch_up_ms", "error",
@@ -46,9 +46,8 @@ READERS = (
 class StoreReads:
     """One report over the passes with from_ms ≤ at_ms < to_ms of a store.
 
-    watch: sees all sizes on their way, read in this process. at_once: how many processes read.
-
-    errors: what could not be read, as far as it has been asked for.
+    watch: gets all sizes as they are read, in this process. at_once: number of processes that read.
+    errors: read failures so far.
     """
 
     store: Store
@@ -65,7 +64,7 @@ class StoreReads:
 
     def outlook(self) -> tuple[Outlook, DiskMoment]:
         """Return the state of the disks. Raises NotFound if the store has no pass in the span."""
-        moment = disk_moment(self.store, self.from_ms, self.to_ms, damaged=self._tell)
+        moment = disk_moment(self.store, self.from_ms, self.to_ms, damaged=self._report)
         if moment is None:
             raise NotFound(
                 f"{self.store.root} has no snapshot of that time", hint="collect snapshots with `kctl history snapshot`"
@@ -73,8 +72,8 @@ class StoreReads:
         query = SizesQuery(text_of(self.store.root), self.from_ms, moment.at_ms + 1)
         replicas, errors = replica_growth.replicas_of(self._sizes(query))
         self._damaged.update(dict.fromkeys(errors))
-        check_files(self.store, (schema.LOGS, schema.CONFIGS), self.from_ms, moment.at_ms + 1, damaged=self._tell)
-        volumes = replica_growth.volumes(self.store, query, damaged=self._tell)
+        check_files(self.store, (schema.LOGS, schema.CONFIGS), self.from_ms, moment.at_ms + 1, damaged=self._report)
+        volumes = replica_growth.volumes(self.store, query, damaged=self._report)
         self._damaged.update(dict.fromkeys(moment.failures))
         disks = Disks(replicas, volumes, moment.logs, moment.configs)
         return Outlook(disks, moment.log_dirs, now_ms=moment.at_ms), moment
@@ -101,32 +100,32 @@ class StoreReads:
         """Return the log ends at about these times, in order of time."""
         result: dict[Partition, list[LogEnd]] = {}
         for moment_ms in sorted(set(moments_ms)):
-            for partition, ends in ends_near(self.store, moment_ms, until_ms, damaged=self._tell).items():
+            for partition, ends in ends_near(self.store, moment_ms, until_ms, damaged=self._report).items():
                 result.setdefault(partition, []).extend(ends)
         return {partition: sorted(set(ends)) for partition, ends in result.items()}
 
-    def _tell(self, damaged: Damaged) -> None:
+    def _report(self, damaged: Damaged) -> None:
         self._damaged[str(damaged)] = None
 
-    def _sizes(self, asked: SizesQuery) -> Iterable[Sequence[Any]]:
+    def _sizes(self, query: SizesQuery) -> Iterable[Sequence[Any]]:
         """Return the rows of replica_growth.ARROW, in any order."""
         if self.watch is not None:
-            return replica_growth.rows_of(replica_growth.read(asked, watch=self.watch))
+            return replica_growth.rows_of(replica_growth.read(query, watch=self.watch))
         ranges = replica_growth.topic_ranges(
-            self.store, asked.from_ms, asked.to_ms, self._parts(schema.REPLICAS, asked), damaged=self._tell
+            self.store, query.from_ms, query.to_ms, self._parts(schema.REPLICAS, query), damaged=self._report
         )
-        return [row for rows in each_share(partial(_size_rows, asked), ranges) for row in rows]
+        return [row for rows in each_share(partial(_size_rows, query), ranges) for row in rows]
 
     def _readings(self, query: ReadingsQuery) -> Iterator[dict[str, Any]]:
         """Return the columns READERS of each reading, in any order."""
         ranges = group_ranges(
-            self.store, query.from_ms, query.to_ms, self._parts(schema.COMMITS, query), damaged=self._tell
+            self.store, query.from_ms, query.to_ms, self._parts(schema.COMMITS, query), damaged=self._report
         )
         for rows in each_share(partial(_reading_rows, query), ranges):
             yield from rows
 
     def _parts(self, table: str, span: SizesQuery | ReadingsQuery) -> int:
-        """Return into how many parts a read is worth splitting."""
+        """Return the number of parts into which a read is worth splitting."""
         if self.at_once == 1:
             return 1
         read_from_ms = getattr(span, "read_from_ms", span.from_ms)
@@ -148,11 +147,14 @@ def reads_of(store: str, from_ms: int, to_ms: int, *, at_once: int = 1) -> Store
 
 
 def _time_lag(row: dict[str, Any], oldest_ms: int | None, now_ms: int) -> int | None:
-    """The age of the next unread message. Where it was written before all that the reading looked at: interpolated
-    between the log's first record and now, and not less than what was seen."""
+    """Return the age of the next unread message.
+
+    If the message is older than all observations: interpolated between the log's first record and now, and at least
+    the observed age.
+    """
     if row["time_lag_ms"] is not None or not row["lag"] or oldest_ms is None or oldest_ms > now_ms:
-        known: int | None = row["time_lag_ms"]
-        return known
+        observed_ms: int | None = row["time_lag_ms"]
+        return observed_ms
     start, end = row["log_start_offset"], row["log_end_offset"]
     result = time_lag([LogEnd(oldest_ms, start), LogEnd(now_ms, end)], max(row["committed_offset"], start)).ms
     return None if result is None else max(result, row["time_lag_least_ms"] or 0)

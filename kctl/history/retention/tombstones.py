@@ -1,4 +1,5 @@
-"""Compacted topics: how much of a log is dirty, whether its cleaner stands still, and how long deletions can be read.
+"""Compacted topics: the dirty ratio of a log, stalled cleaners, and how long tombstones can be read.
+
 Pure. Sources: LogCleanerManager (LogToClean, cleanableOffsets, calculateCleanableBytes), LogCleaner.buildOffsetMap,
 SkimpyOffsetMap, CleanerConfig of Kafka 3.9.
 """
@@ -19,8 +20,10 @@ DEFAULT_DIRTY_RATIO = 0.5  # min.cleanable.dirty.ratio
 
 
 class CompactedSegment(NamedTuple):
-    """A segment as the cleaner sees it. The last one of a log is the active one. closed_ms: since when nothing is
-    written to it (of the broker's clock: its file's), None: not known."""
+    """A segment as the cleaner sees it; the last segment of a log is active.
+
+    closed_ms: the time of the last write (the file's, on the broker's clock); None: unknown.
+    """
 
     base_offset: int
     size_bytes: int
@@ -29,10 +32,9 @@ class CompactedSegment(NamedTuple):
 
 
 class Dirty(NamedTuple):
-    """What the cleaner has before it. ratio: cleanable ÷ (clean + cleanable); None when there is neither.
+    """The work of the cleaner. ratio: cleanable ÷ (clean + cleanable); None if both are 0.
 
-    first_dirty_offset: where it goes on; first_uncleanable_offset: where it must end for now. offsets: between them: no
-    more keys than that can be there.
+    first_dirty_offset: where the cleaner resumes. first_uncleanable_offset: where it has to stop for now.
     """
 
     clean_bytes: int
@@ -43,7 +45,7 @@ class Dirty(NamedTuple):
 
     @property
     def offsets(self) -> int:
-        """How many offsets it would read."""
+        """Return the number of offsets that the cleaner would read, an upper bound for the number of keys."""
         return max(self.first_uncleanable_offset - self.first_dirty_offset, 0)
 
 
@@ -56,14 +58,16 @@ def dirty(
     now_ms: int,
     min_compaction_lag_ms: int = 0,
 ) -> Dirty:
-    """The state of a log. cleaned_to: of cleaner-offset-checkpoint, None: never cleaned. Raises ValueError without
-    segments."""
+    """Return the state of a log. Raises ValueError without segments.
+
+    cleaned_to: the offset in cleaner-offset-checkpoint; None: never cleaned.
+    """
     if not segments:
         raise ValueError("a log has at least its active segment")
     start = segments[0].base_offset if log_start is None else max(log_start, segments[0].base_offset)
     first = start if cleaned_to is None else max(cleaned_to, start)
     active = segments[-1].base_offset
-    closed = [(each, after.base_offset) for each, after in pairwise(segments)]  # with the offset behind each
+    closed = [(each, after.base_offset) for each, after in pairwise(segments)]  # with the end offset of each
     bound = active if last_stable is None else min(active, last_stable)
     if min_compaction_lag_ms > 0:
         young = (
@@ -82,10 +86,12 @@ def _is_young(segment: CompactedSegment, now_ms: int, min_compaction_lag_ms: int
     return segment.largest_timestamp > now_ms - min_compaction_lag_ms
 
 
-def wants_cleaning(found: Dirty, config: LogConfig) -> bool:
-    """Whether the cleaner would take this log (LogCleanerManager.grabFilthiestCompactedLog; max.compaction.lag.ms
-    aside)."""
-    return compacts(config.cleanup_policy) and _too_dirty(found.clean_bytes, found.cleanable_bytes, config)
+def needs_cleaning(state: Dirty, config: LogConfig) -> bool:
+    """Return True if the cleaner would pick this log (LogCleanerManager.grabFilthiestCompactedLog).
+
+    max.compaction.lag.ms is not considered.
+    """
+    return compacts(config.cleanup_policy) and _too_dirty(state.clean_bytes, state.cleanable_bytes, config)
 
 
 def _too_dirty(clean_bytes: int, cleanable_bytes: int, config: LogConfig) -> bool:
@@ -95,34 +101,37 @@ def _too_dirty(clean_bytes: int, cleanable_bytes: int, config: LogConfig) -> boo
     return cleanable_bytes / (clean_bytes + cleanable_bytes) > (DEFAULT_DIRTY_RATIO if limit is None else limit)
 
 
-def wanted_since_ms(segments: Sequence[CompactedSegment], found: Dirty, config: LogConfig) -> int | None:
-    """Since when the cleaner would take this log: when the segment was closed with which its dirty part became large
-    enough. None: it would not take it, or that is not known."""
-    if not wants_cleaning(found, config):
+def due_since_ms(segments: Sequence[CompactedSegment], state: Dirty, config: LogConfig) -> int | None:
+    """Return the time since which the cleaner would pick this log; None: it would not, or unknown.
+
+    That is the time when the segment was closed that made the dirty part large enough.
+    """
+    if not needs_cleaning(state, config):
         return None
     cleanable = 0
     for each, after in pairwise(segments):
-        if after.base_offset <= found.first_dirty_offset or each.base_offset >= found.first_uncleanable_offset:
+        if after.base_offset <= state.first_dirty_offset or each.base_offset >= state.first_uncleanable_offset:
             continue
         cleanable += each.size_bytes
-        if _too_dirty(found.clean_bytes, cleanable, config):
+        if _too_dirty(state.clean_bytes, cleanable, config):
             return each.closed_ms
     return None
 
 
-def dirty_at_least(found: Growth, config: LogConfig) -> float | None:
-    """A lower bound of the dirty ratio from sizes over time alone: a cleaning makes a log smaller, or leaves it as it
-    is. What was added since it last shrank, but for the active segment, is dirty. None where it is not compacted."""
-    if not compacts(config.cleanup_policy) or found.last_bytes <= 0:
+def min_dirty_ratio(growth: Growth, config: LogConfig) -> float | None:
+    """Return a lower bound of the dirty ratio from sizes over time; None if the log is not compacted.
+
+    Cleaning never makes a log larger: the bytes added since it last shrank are dirty, except for the active segment.
+    """
+    if not compacts(config.cleanup_policy) or growth.last_bytes <= 0:
         return None
-    closed = found.since_shrunk_bytes - max(config.segment_bytes or 0, 0)
-    return max(closed, 0) / found.last_bytes
+    closed = growth.since_shrunk_bytes - max(config.segment_bytes or 0, 0)
+    return max(closed, 0) / growth.last_bytes
 
 
-def stands_still(found: Growth, config: LogConfig) -> bool | None:
-    """Whether the cleaner passes a log over that it should take, as far as sizes over time tell: dirty beyond the
-    limit. None: not compacted."""
-    ratio = dirty_at_least(found, config)
+def is_cleaner_stalled(growth: Growth, config: LogConfig) -> bool | None:
+    """Return True if sizes over time show a dirty ratio above the limit; None if the log is not compacted."""
+    ratio = min_dirty_ratio(growth, config)
     if ratio is None:
         return None
     limit = config.min_cleanable_dirty_ratio
@@ -130,17 +139,19 @@ def stands_still(found: Growth, config: LogConfig) -> bool | None:
 
 
 def dedupe_keys(buffer_bytes: int = DEDUPE_BUFFER_BYTES, threads: int = 1, load_factor: float = LOAD_FACTOR) -> int:
-    """How many different keys one cleaner thread can hold in its part of the buffer. With more, a log is cleaned in
-    several rounds."""
+    """Return the number of distinct keys that fit in a cleaner thread's part of the buffer.
+
+    A log with more keys is cleaned in several rounds.
+    """
     return int(buffer_bytes // max(threads, 1) // KEY_BYTES * load_factor)
 
 
 def tombstones_until_ms(time_lag_ms: int | None, config: LogConfig) -> int | None:
-    """For how long a group that is so far behind is sure to see each deletion (tombstone) that it has not read.
+    """Return how long a group with this time lag is sure to see each unread deletion (tombstone).
 
-    A tombstone stays for delete.retention.ms from when the cleaner first comes by (KIP-534), which is not before
-    min.compaction.lag.ms: a group that returns later may keep records that were deleted. 0: it may be too late. None:
-    not compacted, nothing unread, or not known.
+    A tombstone is retained for delete.retention.ms after the first cleaning (KIP-534), which is no earlier than
+    min.compaction.lag.ms. A group that resumes later may keep records that were deleted. 0: it may be too late.
+    None: not compacted, nothing unread, or unknown.
     """
     if time_lag_ms is None or time_lag_ms <= 0 or config.delete_retention_ms is None:
         return None

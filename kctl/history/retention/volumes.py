@@ -1,11 +1,11 @@
-"""Replicas on their volumes: how fast each is written, what it lacks, and when each volume is full. Pure.
+"""Replicas on their volumes: the write rate and missing bytes of each, and when each volume is full. Pure.
 
-- A replica counts while its broker has it: what the broker had earlier, and has no more, has moved or was deleted.
-- A follower is written as fast as its leader; where the leader's rate is not known, as fast as the fastest copy.
-- A compacted log grows by what compaction leaves of what is written (kctl.history.retention.growth: lasting).
-- Log dirs of one broker with the same size, and the same free space (to a ten-thousandth) at the first and the last
-  look, lie on one volume, and fill it together. That log dirs of two brokers do so cannot be seen.
-- What others write on a volume is what its free space became less by, less what the replicas grew.
+- A replica counts while its broker has it: a replica that the broker had earlier was moved or deleted.
+- A follower is written as fast as its leader; if the leader's rate is unknown, as fast as the fastest replica.
+- A compacted log grows by the bytes that remain after compaction (kctl.history.retention.growth: lasting).
+- Log dirs of a broker with the same size, and the same free space (to a ten-thousandth) in the first and the last
+  sample, are on one volume and fill it together. Volumes shared by two brokers cannot be detected.
+- The growth of other files on a volume is the loss of free space minus the growth of the replicas.
 """
 
 from __future__ import annotations
@@ -21,12 +21,11 @@ from kctl.lag.retention import PartitionLog
 
 Place = tuple[int, str]  # broker, log dir
 Partition = tuple[str, int]
-_SAME_VOLUME = 10_000  # the part of a volume that readings of its free space may differ by
+_SAME_VOLUME = 10_000  # samples of the free space may differ by this part of the volume
 
 
 class Rate(NamedTuple):
-    """What is known of a partition: bytes an hour that its log is written by, and its leader's size; and bytes an hour
-    that compaction leaves of what is written."""
+    """The rates of a partition in bytes per hour, and its leader's size. lasting_per_hour: what compaction leaves."""
 
     written_per_hour: float | None
     leader_bytes: int | None
@@ -35,10 +34,9 @@ class Rate(NamedTuple):
 
 @dataclass(frozen=True)
 class Disks:
-    """What was seen of disks over a span of time. replicas: also those that are gone by now.
+    """Observations of disks over a time span. replicas: includes replicas that were since moved or deleted.
 
-    freed: bytes that a log dir has beyond what was seen, for questions of what would be if; the replicas there are
-    smaller by so much.
+    freed: extra free bytes of a log dir, for what-if reports; the replicas there are smaller by the same amount.
     """
 
     replicas: Sequence[GrownReplica]
@@ -100,25 +98,25 @@ class Disks:
         return ReplicaGrowth(each.topic, each.growth.last_bytes, lasting, ceiling, lacks)
 
     def _others(self, group: Sequence[GrownVolume], replicas: Iterable[GrownReplica]) -> float | None:
-        """Bytes an hour that the volume's free space became less by, beyond what replicas grew. None: not known."""
+        """Return the growth of other files: the loss of free space per hour minus replica growth. None: unknown."""
         usable = min(group, key=lambda each: each.growth.last_bytes).growth
         grown = sum(self.freed.get((each.broker, each.log_dir), 0) for each in group)
         for each in replicas:
-            known = each.growth
-            before = known.first_bytes if known.first_ms <= usable.first_ms else 0
-            grown += (known.last_bytes if known.last_ms >= usable.last_ms else 0) - before
+            growth = each.growth
+            before = growth.first_bytes if growth.first_ms <= usable.first_ms else 0
+            grown += (growth.last_bytes if growth.last_ms >= usable.last_ms else 0) - before
         return per_hour(usable.first_bytes - usable.last_bytes - grown, usable.span_ms)
 
 
 def _rate(copies: Sequence[GrownReplica], leader: int) -> Rate:
-    own = next((each.growth for each in copies if each.broker == leader), None)
-    lasting = own.lasting_per_hour if own is not None else None
+    growth = next((each.growth for each in copies if each.broker == leader), None)
+    lasting = growth.lasting_per_hour if growth is not None else None
     if lasting is None:
         lasting = _most(each.growth.lasting_per_hour for each in copies)
-    if own is not None and own.written_per_hour is not None:
-        return Rate(own.written_per_hour, own.last_bytes, lasting)
+    if growth is not None and growth.written_per_hour is not None:
+        return Rate(growth.written_per_hour, growth.last_bytes, lasting)
     fastest = _most(each.growth.written_per_hour for each in copies)
-    return Rate(fastest, None if own is None else own.last_bytes, lasting)
+    return Rate(fastest, None if growth is None else growth.last_bytes, lasting)
 
 
 def _most(rates: Iterable[float | None]) -> float | None:

@@ -1,15 +1,15 @@
-"""What another retention would free, and who would lose by it. Pure.
+"""The bytes that a retention change frees, and the messages that groups lose. Pure.
 
-Kafka deletes whole segments from the start of a log, so what is told is a range, one segment wide:
+Kafka deletes whole segments from the start of a log, so the result is a range, one segment wide:
 
-- by bytes: of what lies over retention.bytes, at most all, at least all but one segment.bytes;
-- by time: a segment goes when its newest record is older than retention.ms: at most all that is older, at least all but
-  one segment;
-- both go from the start: the larger one counts.
+- by bytes: at most all bytes beyond retention.bytes, at least all but one segment.bytes;
+- by time: a segment is deleted when its newest record is older than retention.ms: at most all older bytes, at least
+  all but one segment;
+- both delete from the start: the larger one counts.
 
-When a message was written is interpolated between moments at which the log's end is known (kctl.lag.rates.LogEnd),
-and between the first record and the first such moment; bytes are taken to be spread evenly over offsets. Nothing is
-freed where cleanup.policy has no «delete». With the log dirs' files retention.segment_usage tells it exactly.
+The write time of a message is interpolated between times with a known log end (kctl.lag.rates.LogEnd), and between the
+first record and the first of these times. Bytes are assumed to be spread evenly over offsets. Without "delete" in
+cleanup.policy nothing is freed. retention.segment_usage computes exact values from the files of log dirs.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from kctl.lag.rates import LogEnd
 from kctl.lag.retention import deletes
 
 _NONE = "-1"
-_MOST = 2**63 - 1
+_MAX_VALUE = 2**63 - 1
 
 
 class KnownLog(NamedTuple):
-    """A partition's log. ends: where it ended at some moments, in order of time; the last is now.
+    """The log of a partition. ends: log end offsets in order of time; the last one is current.
 
-    size_bytes: of the leader's replica. oldest_timestamp_ms: of the first record, None: empty, or not known.
+    size_bytes: of the leader's replica. oldest_timestamp_ms: of the first record; None: empty, or unknown.
     """
 
     topic: str
@@ -43,7 +43,7 @@ class KnownLog(NamedTuple):
 
 
 class Freed(NamedTuple):
-    """least ≤ what is deleted ≤ most, in bytes of one replica; and how far the log start may go at most."""
+    """Bounds of the bytes that are deleted from one replica, and the highest log start offset afterwards."""
 
     least_bytes: int
     most_bytes: int
@@ -52,13 +52,13 @@ class Freed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A topic's configs that are to be tried; None: as it is."""
+    """The topic configs to try; None: unchanged."""
 
     retention_ms: int | None = None
     retention_bytes: int | None = None
 
     def applied(self, config: LogConfig) -> LogConfig:
-        """The configs with the change."""
+        """Return the configs with the change."""
         return config._replace(
             retention_ms=config.retention_ms if self.retention_ms is None else self.retention_ms,
             retention_bytes=config.retention_bytes if self.retention_bytes is None else self.retention_bytes,
@@ -66,7 +66,7 @@ class Change:
 
 
 def parse_change(settings: Sequence[str]) -> Change:
-    """«retention.ms=3d», «retention.bytes=10GB», «retention.ms=259200000», «retention.ms=-1». Raises UsageError."""
+    """Parse settings such as "retention.ms=3d", "retention.bytes=10GB" and "retention.ms=-1". Raises UsageError."""
     result: dict[str, int] = {}
     for text in settings:
         name, separator, value = text.partition("=")
@@ -77,13 +77,13 @@ def parse_change(settings: Sequence[str]) -> Change:
         if name in result:
             raise UsageError(f"{name} is given twice")
         result[name] = -1 if value.strip() == _NONE else _PARSERS[name](value)
-        if result[name] > _MOST:
+        if result[name] > _MAX_VALUE:
             raise UsageError(f"{text!r} is more than Kafka can hold")
     return Change(result.get("retention.ms"), result.get("retention.bytes"))
 
 
 def _milliseconds(text: str) -> int:
-    """A bare number is milliseconds, as in Kafka's configs."""
+    """Parse a duration. A number without a unit is milliseconds, as in Kafka's configs."""
     plain = text.strip()
     return int(plain) if plain.isascii() and plain.isdigit() and len(plain) < 20 else parse_duration_ms(text)
 
@@ -92,7 +92,7 @@ _PARSERS: Mapping[str, Callable[[str], int]] = {"retention.ms": _milliseconds, "
 
 
 def freed(log: KnownLog, config: LogConfig, now_ms: int) -> Freed | None:
-    """What a check of retention by `config` deletes of the log, one replica of it; None where it is not known."""
+    """Return the bytes that retention with `config` deletes from one replica; None: unknown."""
     start = log.log_start_offset
     if log.size_bytes is None or start is None or not log.ends:
         return None
@@ -101,11 +101,11 @@ def freed(log: KnownLog, config: LogConfig, now_ms: int) -> Freed | None:
     segment = max(config.segment_bytes or 0, 0)
     end = log.ends[-1].offset
     over = _over(log.size_bytes, config.retention_bytes)
-    least_cut, most_cut = _cut(log, config.retention_ms, now_ms)
-    most = max(over, _bytes_before(log, most_cut))
-    least = max(over - segment, _bytes_before(log, least_cut) - segment, 0)
+    min_cut, max_cut = _cut(log, config.retention_ms, now_ms)
+    most = max(over, _bytes_before(log, max_cut))
+    least = max(over - segment, _bytes_before(log, min_cut) - segment, 0)
     by_bytes = start + _up((end - start) * over, log.size_bytes) if over else start
-    return Freed(least, most, max(min(by_bytes, end), most_cut))
+    return Freed(least, most, max(min(by_bytes, end), max_cut))
 
 
 def _over(size_bytes: int, retention_bytes: int | None) -> int:
@@ -119,7 +119,7 @@ def _up(amount: int, divisor: int) -> int:
 
 
 def _cut(log: KnownLog, retention_ms: int | None, now_ms: int) -> tuple[int, int]:
-    """The first offset that is young enough to stay: at least, and at most."""
+    """Return the lower and upper bound of the first offset that is young enough to be retained."""
     start = log.log_start_offset or 0
     if retention_ms is None or retention_ms < 0:
         return start, start
@@ -127,8 +127,10 @@ def _cut(log: KnownLog, retention_ms: int | None, now_ms: int) -> tuple[int, int
 
 
 def offsets_at(log: KnownLog, moment_ms: int) -> tuple[int, int]:
-    """The first offset that was written at or after a moment: at least, and at most. They differ only where the moment
-    is before all that is known of the log."""
+    """Return the lower and upper bound of the first offset that was written at or after this time.
+
+    They differ only if the time is before all known points of the log.
+    """
     start = log.log_start_offset or 0
     points = _points(log)
     if not points:
@@ -144,7 +146,7 @@ def offsets_at(log: KnownLog, moment_ms: int) -> tuple[int, int]:
 
 
 def _points(log: KnownLog) -> list[LogEnd]:
-    """Moments and offsets, both never decreasing. Ends from before the log start say nothing of what is there."""
+    """Return times and offsets, both non-decreasing, without ends before the log start."""
     start = log.log_start_offset or 0
     points = [LogEnd(at_ms, max(offset, start)) for at_ms, offset in log.ends if offset >= start]
     oldest = log.oldest_timestamp_ms
@@ -161,7 +163,7 @@ def _bytes_before(log: KnownLog, offset: int) -> int:
 
 
 def lost_unread(committed: int | None, log: KnownLog, start_offset: int) -> int:
-    """How many messages a group loses that it has not read, when the log start goes to `start_offset`."""
+    """Return the number of unread messages that a group loses when the log start moves to `start_offset`."""
     if committed is None or log.log_start_offset is None or not log.ends:
         return 0
     return max(min(start_offset, log.ends[-1].offset) - max(committed, log.log_start_offset), 0)

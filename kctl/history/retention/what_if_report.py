@@ -1,7 +1,6 @@
-"""What a changed retention comes to, over a cluster: freed bytes, disks, and the groups that would lose messages. Pure.
+"""The effect of a retention change on a cluster: freed bytes, disks, and groups that would lose messages. Pure.
 
-The rules are those of retention.what_if. A check of retention deletes on each replica by itself: what one replica
-frees, each copy frees.
+The rules are those of retention.what_if. Each replica deletes segments on its own, so each frees the same bytes.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ from kctl.lag.selection import Names
 
 @dataclass(frozen=True, slots=True)
 class TopicWhatIf:
-    """A topic with the change, over all of its replicas. The range of what is freed is a segment of each wide.
+    """A topic with the change, over all of its replicas. The range of freed bytes is one segment per replica wide.
 
-    unknown_partitions: of which it cannot be told. ceiling_bytes: what replicas take at most in the long run, before
-    and with the change; None: nothing ends it, or it is not known.
+    unknown_partitions: number of partitions whose freed bytes are unknown. ceiling_bytes, new_ceiling_bytes: the
+    maximum size of the replicas in the long run, without and with the change; None: no limit, or unknown.
     """
 
     topic: str
@@ -47,8 +46,8 @@ class TopicWhatIf:
 
 @dataclass(frozen=True, slots=True)
 class LogDirWhatIf:
-    """A log dir with the change. new_full_ms: counted with what is freed at least. full_after_ms, new_full_after_ms:
-    as kctl.history.retention.outlook has them."""
+    """A log dir with the change. new_full_ms: with freed_at_least_bytes. full_after_ms, new_full_after_ms: see
+    kctl.history.retention.outlook."""
 
     broker: int
     log_dir: str
@@ -65,8 +64,10 @@ class LogDirWhatIf:
 
 @dataclass(frozen=True, slots=True)
 class GroupWhatIf:
-    """A group that may lose messages that it has not read, or lose them sooner. lost_at_most: what goes at once.
-    loss_ms, new_loss_ms: when it first loses one, without the change and with it; of its partitions the soonest."""
+    """A group that may lose unread messages, or lose them sooner. lost_at_most: messages that it loses at once.
+
+    loss_ms, new_loss_ms: the time until the first loss, without and with the change, over its partitions.
+    """
 
     group: str
     topic: str
@@ -78,8 +79,11 @@ class GroupWhatIf:
 
 @dataclass(frozen=True, slots=True)
 class WhatIf:
-    """What the change comes to. groups: those that lose something at once, the largest loss first; then those that lose
-    something sooner than without the change, the soonest first. Others are left out."""
+    """The effect of the change.
+
+    groups: first those that lose messages at once, largest loss first; then those that lose messages sooner than
+    without the change, soonest first. Other groups are omitted.
+    """
 
     topics: list[TopicWhatIf]
     log_dirs: list[LogDirWhatIf]
@@ -93,7 +97,7 @@ def what_if(
     readers: Iterable[Reader],
     ends: Mapping[Partition, Sequence[LogEnd]],
 ) -> WhatIf:
-    """The change applied to the topics that are chosen. ends: where logs ended at earlier moments, in order of time."""
+    """Return the effect of the change on the selected topics. ends: earlier log end offsets, in order of time."""
     chosen = {name: config for name, config in outlook.disks.configs.items() if name in topics}
     logs = _logs(outlook, chosen, ends)
     cut = {partition: freed(log, change.applied(chosen[log.topic]), outlook.now_ms) for partition, log in logs.items()}
@@ -114,7 +118,7 @@ def _logs(
             continue
         points = [point for point in ends.get(partition, ()) if point.at_ms < outlook.now_ms]
         if log.log_end_offset is not None:
-            # Ends that lie behind are of another topic of this name, or of a log that was truncated.
+            # Larger earlier ends belong to a deleted topic of this name, or to a log that was truncated.
             points = [point for point in points if point.offset <= (log.log_end_offset or 0)]
             points.append(LogEnd(outlook.now_ms, log.log_end_offset))
         size = outlook.rates.get(partition, Rate(None, None)).leader_bytes
@@ -133,23 +137,23 @@ def _topics(
             copies.setdefault((each.topic, each.partition), []).append(each.growth.last_bytes)
     rows = []
     for topic, config in sorted(chosen.items()):
-        own = {partition: result for partition, result in cut.items() if partition[0] == topic}
-        known = {partition: result for partition, result in own.items() if result is not None}
+        partitions = {partition: result for partition, result in cut.items() if partition[0] == topic}
+        results = {partition: result for partition, result in partitions.items() if result is not None}
         new = change.applied(config)
-        rates = {partition: outlook.rates.get(partition, Rate(None, None)) for partition in own}
-        number = {partition: len(copies.get(partition, ())) for partition in own}
+        rates = {partition: outlook.rates.get(partition, Rate(None, None)) for partition in partitions}
+        number = {partition: len(copies.get(partition, ())) for partition in partitions}
         rows.append(
             TopicWhatIf(
                 topic=topic,
-                partition_count=len(own),
-                replicas_bytes=sum(sum(copies.get(partition, ())) for partition in own),
+                partition_count=len(partitions),
+                replicas_bytes=sum(sum(copies.get(partition, ())) for partition in partitions),
                 retention_ms=config.retention_ms,
                 new_retention_ms=new.retention_ms,
                 retention_bytes=config.retention_bytes,
                 new_retention_bytes=new.retention_bytes,
-                freed_at_least_bytes=sum(result.least_bytes * number[p] for p, result in known.items()),
-                freed_at_most_bytes=sum(result.most_bytes * number[p] for p, result in known.items()),
-                unknown_partitions=len(own) - len(known),
+                freed_at_least_bytes=sum(result.least_bytes * number[p] for p, result in results.items()),
+                freed_at_most_bytes=sum(result.most_bytes * number[p] for p, result in results.items()),
+                unknown_partitions=len(partitions) - len(results),
                 ceiling_bytes=_ceilings(config, rates, number),
                 new_ceiling_bytes=_ceilings(new, rates, number),
             )
@@ -202,16 +206,16 @@ def _log_dirs(
 def _changed(
     outlook: Outlook, change: Change, chosen: Mapping[str, LogConfig], cut: Mapping[Partition, Freed | None]
 ) -> Disks:
-    """The disks as they are when the change has freed what it frees at least. Rates stay as they were."""
+    """Return the disks after the change has freed its lower bound. Rates do not change."""
     disks = outlook.disks
     spare: dict[Place, int] = {}
     replicas = []
     for each in disks.replicas:
         result = cut.get((each.topic, each.partition))
-        gone = min(result.least_bytes, each.growth.last_bytes) if result is not None and not each.future else 0
+        freed_bytes = min(result.least_bytes, each.growth.last_bytes) if result is not None and not each.future else 0
         place = (each.broker, each.log_dir)
-        spare[place] = spare.get(place, 0) + gone
-        replicas.append(each._replace(growth=each.growth._replace(last_bytes=each.growth.last_bytes - gone)))
+        spare[place] = spare.get(place, 0) + freed_bytes
+        replicas.append(each._replace(growth=each.growth._replace(last_bytes=each.growth.last_bytes - freed_bytes)))
     return replace(
         disks,
         configs={**disks.configs, **{name: change.applied(config) for name, config in chosen.items()}},
@@ -249,7 +253,7 @@ def _groups(
 
 
 class _Loss(NamedTuple):
-    """What a group loses of a partition at once; when it first loses something, without the change and with it."""
+    """The messages of a partition that a group loses at once, and its first loss without and with the change."""
 
     amount: int
     before_ms: int | None
@@ -259,7 +263,7 @@ class _Loss(NamedTuple):
 def _loss(
     reader: Reader, config: LogConfig, new: LogConfig, log: KnownLog | None, result: Freed | None
 ) -> _Loss | None:
-    """None: the change takes nothing from the group."""
+    """Return the loss of the group; None: the change costs it nothing."""
     amount = 0
     if log is not None and result is not None:
         amount = lost_unread(reader.committed_offset, log, result.start_offset_at_most)

@@ -1,12 +1,12 @@
-"""One pass over a cluster: what it holds at a moment, by the batched requests of kctl.lag, in plain rows.
+"""A pass over a cluster: its state as plain rows, read with the batched requests of kctl.lag.
 
-Requests, whatever the number of groups and partitions: one Metadata; ListGroups, OffsetFetch and DescribeGroups to
+Requests, regardless of the number of groups and partitions: one Metadata; ListGroups, OffsetFetch and DescribeGroups to
 each coordinator; ListOffsets three times to each leader (end, start, last stable), and once more for the first
-record's timestamp of logs whose start has moved; DescribeLogDirs to each broker; DescribeConfigs once in five minutes.
+record's timestamp of logs whose start has moved; DescribeLogDirs to each broker; DescribeConfigs every five minutes.
 
-Order matters. Commits are read before ends, so that lag is never too small by more than what was committed meanwhile;
-last stable offsets after ends, so that what is written between the two is not taken for an open transaction's: it may
-lie beyond the end; ends before starts.
+The order matters. Commits are read before ends, so that lag is too small by at most the messages committed meanwhile.
+Last stable offsets are read after ends, so that messages written in between do not look like an open transaction: the
+last stable offset may be beyond the end. Ends are read before starts.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 
 CONFIGS_EVERY_MS = 5 * 60_000
 _SHARE = "share"  # share groups (KIP-932) have no committed offsets
-_MOST_FAILURES, _MOST_TEXT = 50, 300
+_MAX_FAILURES, _MAX_TEXT = 50, 300
 _LONG_MS = 60_000
-# A leader tells no offsets until its high watermark has come to where its epoch began (Partition.scala:
-# fetchOffsetForTimestamp), and that stands still while too few replicas are in sync (KIP-966).
+# A leader returns no offsets until its high watermark reaches the start of its epoch (Partition.scala:
+# fetchOffsetForTimestamp). The high watermark does not advance while too few replicas are in sync (KIP-966).
 _WHY_NO_OFFSETS = ", for over a minute: check whether the partition has min.insync.replicas replicas in sync"
 _CONFIGS = {
     name: name.replace("_", ".")
@@ -49,7 +49,7 @@ Rows = dict[str, list[tuple[Any, ...]]]
 
 @dataclass
 class Pass:
-    """What a pass read: rows by table, without at_ms; and what it could not read."""
+    """The result of reading a cluster: rows by table, without at_ms, and read failures."""
 
     rows: Rows = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
@@ -59,17 +59,17 @@ class Pass:
         return not self.failures
 
     def failed(self, text: str, error: KctlError | None = None) -> None:
-        """Note what could not be read, and why: a line each, up to some. Many errors begin with what they are of."""
+        """Add a line for a read failure, up to a limit. The text is not repeated if the error starts with it."""
         if error is not None:
             text = error.message if error.message.startswith(f"{text}: ") else f"{text}: {error.message}"
-        if len(self.failures) < _MOST_FAILURES:
-            self.failures.append(text[:_MOST_TEXT])
-        elif len(self.failures) == _MOST_FAILURES:
+        if len(self.failures) < _MAX_FAILURES:
+            self.failures.append(text[:_MAX_TEXT])
+        elif len(self.failures) == _MAX_FAILURES:
             self.failures.append("and more")
 
 
 class _Oldest(NamedTuple):
-    """The first record's timestamp that was found when the log began at `start`."""
+    """The timestamp of the first record when the log started at `start`."""
 
     topic_id: str | None
     start: int
@@ -77,14 +77,14 @@ class _Oldest(NamedTuple):
 
 
 class AnotherCluster(Refused):
-    """The brokers at this address are of another cluster than before."""
+    """Raised if the brokers now belong to another cluster."""
 
 
 class Collector:
-    """Makes passes over one cluster, and remembers what need not be asked each time."""
+    """Takes passes over a cluster, and caches values that need not be requested each time."""
 
     def __init__(self, cluster_id: str | None) -> None:
-        # Imported now, so that the first pass's rows are not older than its time says.
+        # Imported now, so that the import does not delay the reads of the first pass.
         import kafka.protocol.admin
         import kafka.protocol.consumer
         import kafka.protocol.metadata  # noqa: F401
@@ -93,18 +93,18 @@ class Collector:
         self._oldest: dict[TopicPartition, _Oldest] = {}
         self._configs: dict[str, tuple[Any, ...]] = {}
         self._configs_at_ms: int | None = None
-        self._waiting: dict[TopicPartition, int] = {}  # since when leaders do not know their offsets (at_ms)
-        self._steady: set[str] = set()  # topics whose log start tells when their first record changes
+        self._waiting: dict[TopicPartition, int] = {}  # since when leaders return no offsets (at_ms)
+        self._steady: set[str] = set()  # topics whose first record changes only with their log start
 
-    def look(self, client: ClusterClient, at_ms: int) -> Pass:
-        """One pass; what cannot be read is among its failures. A broker that does not answer is waited for once.
+    def take_pass(self, client: ClusterClient, at_ms: int) -> Pass:
+        """Return a pass with its read failures. An unresponsive broker costs only one timeout.
 
-        Raises AnotherCluster, and ConnectionFailed's subclasses when no broker can be asked.
+        Raises AnotherCluster, and subclasses of ConnectionFailed if no broker is reachable.
         """
         with client.asking_silent_brokers_once():
-            return self._look(client, at_ms)
+            return self._take_pass(client, at_ms)
 
-    def _look(self, client: ClusterClient, at_ms: int) -> Pass:
+    def _take_pass(self, client: ClusterClient, at_ms: int) -> Pass:
         result = Pass()
         state = client.metadata()
         if state.cluster_id != self._cluster_id:
@@ -137,23 +137,23 @@ class Collector:
         _disks(client, state, result)
         return result
 
-    def _groups(self, client: ClusterClient, found: Pass) -> dict[str, Group]:
+    def _groups(self, client: ClusterClient, result: Pass) -> dict[str, Group]:
         try:
             listed = all_groups(client, members=True)
         except KctlError as exc:
-            found.failed("groups", exc)
+            result.failed("groups", exc)
             return {}
         for name, error in listed.unlisted.items():
-            found.failed(f"groups of {name}", error)
+            result.failed(f"groups of {name}", error)
         for name, error in listed.failed_groups.items():
-            found.failed(f"group {name}", error)
+            result.failed(f"group {name}", error)
         return listed.groups
 
     def _logs(
-        self, client: ClusterClient, state: ClusterState, at_ms: int, found: Pass
+        self, client: ClusterClient, state: ClusterState, at_ms: int, result: Pass
     ) -> dict[TopicPartition, LogOffsets]:
-        """The rows of `logs`, and both ends of each."""
-        self._learn_configs(client, state, at_ms, found)
+        """Add the rows of `logs`; return the log offsets."""
+        self._learn_configs(client, state, at_ms, result)
         partitions = [p for topic in state.topics.values() for p in topic.partitions]
         offsets, _, unread = read_log_offsets(client, [p.tp for p in partitions], state=state)
         stable = fetch_offsets_each(client, _by_leader(partitions), OffsetSpec.LATEST, read_committed=True)
@@ -163,10 +163,10 @@ class Collector:
             if (error.details or {}).get("kafka_error") == "OFFSET_NOT_AVAILABLE"
         }
         for tp, error in unread.items():
-            lasts = at_ms - self._waiting.get(tp, at_ms) >= _LONG_MS
-            found.failed(f"partition {tp}", OperationFailed(error.message + _WHY_NO_OFFSETS) if lasts else error)
-        oldest = self._oldest_of(client, state, offsets, found)
-        rows = found.rows[schema.LOGS] = []
+            persists = at_ms - self._waiting.get(tp, at_ms) >= _LONG_MS
+            result.failed(f"partition {tp}", OperationFailed(error.message + _WHY_NO_OFFSETS) if persists else error)
+        oldest = self._oldest_of(client, state, offsets, result)
+        rows = result.rows[schema.LOGS] = []
         for p in partitions:
             ends, last_stable = offsets.get(p.tp), stable.get(p.tp)
             rows.append((
@@ -177,62 +177,62 @@ class Collector:
         return offsets
 
     def _oldest_of(
-        self, client: ClusterClient, state: ClusterState, offsets: Mapping[TopicPartition, LogOffsets], found: Pass
+        self, client: ClusterClient, state: ClusterState, offsets: Mapping[TopicPartition, LogOffsets], result: Pass
     ) -> dict[TopicPartition, int | None]:
-        """The timestamp of each log's first record; asked for only where it can have changed since the last pass."""
+        """Return the timestamp of each log's first record; requested only if it may have changed."""
         ids = {name: topic.topic_id for name, topic in state.topics.items()}
         partitions = {p.tp: p for topic in state.topics.values() for p in topic.partitions}
-        retained = {
-            tp: known
-            for tp, known in self._oldest.items()
+        cached = {
+            tp: entry
+            for tp, entry in self._oldest.items()
             if tp in offsets
-            and known[:2] == (ids.get(tp.topic), offsets[tp].start)
-            and (known.timestamp_ms is not None and tp.topic in self._steady)
+            and entry[:2] == (ids.get(tp.topic), offsets[tp].start)
+            and (entry.timestamp_ms is not None and tp.topic in self._steady)
         }
-        ask = [partitions[tp] for tp in offsets if tp not in retained and offsets[tp].end > offsets[tp].start]
-        answers = fetch_oldest_timestamps(client, _by_leader(ask)) if ask else {}
-        for tp, answer in answers.items():
-            if isinstance(answer, KctlError):
-                found.failed(f"first record of {tp}", answer)
+        missing = [partitions[tp] for tp in offsets if tp not in cached and offsets[tp].end > offsets[tp].start]
+        responses = fetch_oldest_timestamps(client, _by_leader(missing)) if missing else {}
+        for tp, response in responses.items():
+            if isinstance(response, KctlError):
+                result.failed(f"first record of {tp}", response)
             else:
-                retained[tp] = _Oldest(ids.get(tp.topic), offsets[tp].start, answer)
-        self._oldest = retained
-        return {tp: known.timestamp_ms for tp, known in retained.items()}
+                cached[tp] = _Oldest(ids.get(tp.topic), offsets[tp].start, response)
+        self._oldest = cached
+        return {tp: entry.timestamp_ms for tp, entry in cached.items()}
 
-    def _learn_configs(self, client: ClusterClient, state: ClusterState, at_ms: int, found: Pass) -> None:
-        """The rows of `configs`: all in the first pass of an hour, and those that changed every five minutes."""
+    def _learn_configs(self, client: ClusterClient, state: ClusterState, at_ms: int, result: Pass) -> None:
+        """Add the rows of `configs`: all in the first pass of an hour, then changed ones every five minutes."""
         last = self._configs_at_ms
         everything = last is None or hour_of(last) != hour_of(at_ms)
         if last is not None and not everything and 0 <= at_ms - last < CONFIGS_EVERY_MS:
             return
         try:
-            answers = fetch_config_values(client, state.topics, tuple(_CONFIGS.values()))
+            responses = fetch_config_values(client, state.topics, tuple(_CONFIGS.values()))
         except KctlError as exc:
-            found.failed("configs", exc)
+            result.failed("configs", exc)
             return
         self._configs_at_ms = at_ms
-        known: dict[str, tuple[Any, ...]] = {}
-        rows = found.rows[schema.CONFIGS] = []
-        for topic, values in answers.items():
+        configs: dict[str, tuple[Any, ...]] = {}
+        rows = result.rows[schema.CONFIGS] = []
+        for topic, values in responses.items():
             if isinstance(values, NotFound):
                 continue
             if isinstance(values, KctlError):
-                found.failed(f"configs of topic {topic}", values)
+                result.failed(f"configs of topic {topic}", values)
                 continue
-            row = known[topic] = _config(topic, values)
+            row = configs[topic] = _config(topic, values)
             if everything or self._configs.get(topic) != row:
                 rows.append(row)
-        self._configs = known
-        self._steady = {topic for topic, row in known.items() if not compacts(row[1])}
+        self._configs = configs
+        self._steady = {topic for topic, row in configs.items() if not compacts(row[1])}
 
 
 def compacts(cleanup_policy: str | None) -> bool:
-    """Whether the cleaner may take a log's first record away without moving its start; not known: it may."""
+    """Return True if the cleaner may remove a log's first record without moving its start, or if that is unknown."""
     return cleanup_policy is None or "compact" in cleanup_policy
 
 
 def _note_absent_brokers(state: ClusterState, result: Pass) -> None:
-    """Brokers that hold replicas and are not in the cluster now: what they alone know is not in this pass."""
+    """Add a failure for each broker that hosts replicas and is down: the pass lacks its log dirs."""
     replicas: dict[int, int] = {}
     for topic in state.topics.values():
         for partition in topic.partitions:
@@ -246,27 +246,27 @@ def _note_absent_brokers(state: ClusterState, result: Pass) -> None:
 def _committed(client: ClusterClient, groups: Mapping[str, Group], result: Pass) -> dict[str, Committed]:
     query = {name: group.coordinator for name, group in groups.items() if group.type != _SHARE}
     try:
-        answers = ask_coordinators(client, query, lambda by: fetch_committed_each(client, by), known=query)
+        responses = ask_coordinators(client, query, lambda by: fetch_committed_each(client, by), known=query)
     except KctlError as exc:
         result.failed("commits", exc)
         return {}
     committed: dict[str, Committed] = {}
-    for name, answer in answers.items():
-        if isinstance(answer, KctlError):
-            result.failed(f"commits of group {name}", answer)
+    for name, response in responses.items():
+        if isinstance(response, KctlError):
+            result.failed(f"commits of group {name}", response)
         else:
-            committed[name] = answer
+            committed[name] = response
     return committed
 
 
 def _ghosts(
     client: ClusterClient, state: ClusterState, selected: Iterable[TopicPartition], result: Pass
 ) -> set[TopicPartition]:
-    """Partitions with commits or owners that do not exist. One whose topic may not be described is not one of them."""
-    here = {p.tp for topic in state.topics.values() for p in topic.partitions}
-    gone = {tp for tp in selected if tp not in here}
+    """Return partitions with commits or owners that do not exist, without topics that the user may not describe."""
+    existing = {p.tp for topic in state.topics.values() for p in topic.partitions}
+    absent = {tp for tp in selected if tp not in existing}
     hidden: set[str] = set()
-    missing = sorted({tp.topic for tp in gone} - state.topics.keys())
+    missing = sorted({tp.topic for tp in absent} - state.topics.keys())
     for topics in ([missing], [[topic] for topic in missing]):  # an error names one topic of several
         hidden.clear()
         for names in topics:
@@ -277,10 +277,10 @@ def _ghosts(
                 if len(names) == 1:
                     result.failed(f"topic {names[0]}", exc)
             else:
-                hidden.update(created)  # it has appeared since: the next pass has it
+                hidden.update(created)  # created since: the next pass contains it
         if not hidden or len(missing) == 1:
             break
-    return {tp for tp in gone if tp.topic not in hidden}
+    return {tp for tp in absent if tp.topic not in hidden}
 
 
 def _by_leader(partitions: Iterable[PartitionState]) -> dict[int, list[TopicPartition]]:
@@ -312,14 +312,14 @@ def _group(group: Group) -> tuple[Any, ...]:
 
 
 def _disks(client: ClusterClient, state: ClusterState, result: Pass) -> None:
-    """The rows of `log_dirs` and `replicas`."""
+    """Add the rows of `log_dirs` and `replicas`."""
     dirs = result.rows[schema.LOG_DIRS] = []
     replicas = result.rows[schema.REPLICAS] = []
-    for broker, answer in fetch_log_dirs(client, state.brokers).items():
-        if isinstance(answer, KctlError):
-            result.failed(f"log dirs of broker {broker}", answer)
+    for broker, response in fetch_log_dirs(client, state.brokers).items():
+        if isinstance(response, KctlError):
+            result.failed(f"log dirs of broker {broker}", response)
             continue
-        for each in answer:
+        for each in response:
             dirs.append((broker, each.path, each.total_bytes, each.usable_bytes, each.error))
             if each.error:
                 result.failed(each.error)

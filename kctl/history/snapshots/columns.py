@@ -1,8 +1,8 @@
-"""Arrow columns made of buffers. `pyarrow.array` of a list imports pandas, which costs a process half a CPU second or
-more: more than all that a Spark task, or a pass over a small cluster, reads.
+"""Arrow columns built from buffers. `pyarrow.array` of a list imports pandas, which takes half a CPU second or more:
+longer than all reads of a Spark task, or of a pass over a small cluster.
 
-Layout (Arrow columnar format): validity bitmap, least significant bit first, absent when nothing is null; numbers as
-they are; booleans as a bitmap; text as int32 offsets and UTF-8 bytes; lists as int32 offsets into their values.
+Layout (Arrow columnar format): validity bitmap, least significant bit first, absent if nothing is null; numbers as
+plain values; booleans as a bitmap; text as int32 offsets and UTF-8 bytes; lists as int32 offsets into their values.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 
 def column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """`values` (with None) as int32, int64, double, bool, string or list of strings.
+    """Return values (None: null) as a column of int32, int64, double, bool, string or list of strings.
 
-    Raises TypeError for another type, OverflowError for a number that its type does not hold.
+    Raises TypeError for another type, OverflowError for a number outside the range of its type.
     """
     import numpy as np
     import pyarrow as pa
 
-    known = np.fromiter((value is not None for value in values), dtype=bool, count=len(values))
-    validity = None if known.all() else pa.py_buffer(np.packbits(known, bitorder="little"))
+    valid = np.fromiter((value is not None for value in values), dtype=bool, count=len(values))
+    validity = None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
     if kind == pa.string():
         encoded = [b"" if value is None else value.encode("utf-8", "replace") for value in values]
         data = [_offsets([len(text) for text in encoded]), pa.py_buffer(b"".join(encoded))]
@@ -37,7 +37,7 @@ def column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
         offsets = _offsets([len(value or ()) for value in values])
         return pa.Array.from_buffers(kind, len(values), [validity, offsets], children=[children])
     else:
-        raise TypeError(f"no column of {kind} is made here")
+        raise TypeError(f"columns of type {kind} are not supported")
     return pa.Array.from_buffers(kind, len(values), [validity, *data])
 
 

@@ -1,4 +1,4 @@
-"""Putting a pass into the store: all of its tables, then its row of `passes`, by which it counts."""
+"""Storing of a pass: all of its tables, then its row of `passes`, which makes it valid."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from kctl.history.snapshots.store import Store
 
 @dataclass(frozen=True, slots=True)
 class PassReport:
-    """What a pass came to. The field names are the JSON keys and never change.
+    """The result of a pass. The field names are the JSON keys and never change.
 
-    stored: it counts in the store; if not, error says why. complete: everything was read; if not, failures says what
-    was not. missed: passes that were due before this one and were left out, and missed_because what took so long.
-    duration_ms: of reading the cluster; storing_ms: of writing it down, after that.
+    stored: it is valid in the store; if not, error is the reason. complete: everything was read; else see failures.
+    missed: number of due passes that were skipped before this one; missed_because: the reason.
+    duration_ms: of reading the cluster; storing_ms: of writing to the store.
     """
 
     at: datetime
@@ -39,11 +39,11 @@ class PassReport:
 
 
 class ClockBehind(Refused):
-    """The clock shows a time that the store has been compacted over: the clock was put back."""
+    """Raised if the clock shows a time that the store already covers: the clock was set back."""
 
 
 def check_clock(store: Store, at_ms: int) -> None:
-    """Raise ClockBehind when a pass of this time could not count."""
+    """Raise ClockBehind if a pass of this time would be invalid."""
     state = store.counting(hour_of(at_ms))
     if state.through_ms is not None and at_ms <= state.through_ms:
         raise ClockBehind(
@@ -55,45 +55,45 @@ def check_clock(store: Store, at_ms: int) -> None:
 
 
 def put_pass(
-    store: Store, at_ms: int, ended_ms: int, found: Pass, *, interval_ms: int | None = None, missed: int = 0
+    store: Store, at_ms: int, ended_ms: int, snapshot: Pass, *, interval_ms: int | None = None, missed: int = 0
 ) -> PassReport:
-    """Store a pass, whole or not at all. Raises ClockBehind, OperationFailed (disk full, say), NotAuthorized."""
+    """Store a pass completely or not at all. Raises ClockBehind, OperationFailed (e.g. disk full), NotAuthorized."""
     check_clock(store, at_ms)
     hour, file = hour_of(at_ms), DataFile(at_ms, compacted=False)
     size, stored = 0, []
     for table in schema.TABLES:
-        if table != schema.PASSES and found.rows.get(table):
-            rows = ((at_ms, *row) for row in found.rows[table])
+        if table != schema.PASSES and snapshot.rows.get(table):
+            rows = ((at_ms, *row) for row in snapshot.rows[table])
             size += store.put(table, hour, file, batch_of(table, rows))
             stored.append(table)
-    row = (at_ms, max(ended_ms, at_ms), found.complete, found.failures, stored, interval_ms, missed)
+    row = (at_ms, max(ended_ms, at_ms), snapshot.complete, snapshot.failures, stored, interval_ms, missed)
     size += store.put(schema.PASSES, hour, file, batch_of(schema.PASSES, [row]))
-    return report(at_ms, ended_ms, found, stored=True, missed=missed, size_bytes=size)
+    return report(at_ms, ended_ms, snapshot, stored=True, missed=missed, size_bytes=size)
 
 
 def report(
     at_ms: int,
     ended_ms: int,
-    found: Pass,
+    snapshot: Pass,
     *,
     stored: bool,
     missed: int = 0,
     size_bytes: int = 0,
     error: str | None = None,
 ) -> PassReport:
-    """The report of a pass."""
+    """Return the report of a pass."""
     return PassReport(
         at=datetime.fromtimestamp(at_ms / 1000, timezone.utc),
         duration_ms=max(ended_ms - at_ms, 0),
         stored=stored,
-        complete=found.complete,
+        complete=snapshot.complete,
         missed=missed,
-        group_count=len(found.rows.get(schema.GROUPS, ())),
-        commits=len(found.rows.get(schema.COMMITS, ())),
-        partition_count=len(found.rows.get(schema.LOGS, ())),
-        replica_count=len(found.rows.get(schema.REPLICAS, ())),
+        group_count=len(snapshot.rows.get(schema.GROUPS, ())),
+        commits=len(snapshot.rows.get(schema.COMMITS, ())),
+        partition_count=len(snapshot.rows.get(schema.LOGS, ())),
+        replica_count=len(snapshot.rows.get(schema.REPLICAS, ())),
         size_bytes=size_bytes,
-        failures=found.failures,
+        failures=snapshot.failures,
         error=error,
     )
 

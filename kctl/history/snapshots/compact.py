@@ -1,8 +1,8 @@
 """Compaction: the passes of an hour as one sorted file for each table.
 
-The new files count when that of `passes` is renamed, which is the last one (kctl.history.snapshots.layout); until then
-what was there counts, and a compaction that ended early is begun anew. The files that were replaced stay for a while,
-for readers that have listed them.
+The new files become valid when the last one, that of `passes`, is renamed (kctl.history.snapshots.layout). Until then
+the old files are valid, and an interrupted compaction starts again. Replaced files are removed later, because readers
+may still use them.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from kctl.history.snapshots.read import read_file
 from kctl.history.snapshots.rows import BATCH_ROWS, EVERYTHING, BadRows
 from kctl.history.snapshots.store import Damaged, Store
 
-AT_ONCE = 240  # files that are open together
+AT_ONCE = 240  # files that are open at the same time
 GRACE_MS = 15 * 60_000
 _BATCH_ROWS = max(BATCH_ROWS * 4 // AT_ONCE, 1024)
 
 
 class NotCompacted(Exception):
-    """A file of the hour cannot be read: the hour stays as it is, so that nothing more is lost."""
+    """Raised if a file of the hour is unreadable: the hour is not changed, so that no more data is lost."""
 
     def __init__(self, damaged: Damaged) -> None:
         super().__init__(str(damaged))
@@ -32,10 +32,10 @@ class NotCompacted(Exception):
 
 
 def compact(store: Store, hour: Hour) -> Generator[None, None, None]:
-    """Make one file for each table of what counts in an hour. Each step does a small part of it (tenths of a second).
+    """Merge the valid files of an hour into one file for each table, in short steps (tenths of a second).
 
-    Nothing is done when it is done already. Stopped anywhere (`close`), it has changed nothing that counts.
-    Raises NotCompacted, OperationFailed (disk full, say), NotAuthorized.
+    A compacted hour is not changed. Stopping between steps (`close`) leaves the valid files unchanged.
+    Raises NotCompacted, OperationFailed (e.g. disk full), NotAuthorized.
     """
     while len(chosen := store.counting(hour).files[:AT_ONCE]) > 1 or (chosen and not chosen[0].compacted):
         target = DataFile(chosen[-1].at_ms, compacted=True)
@@ -47,8 +47,8 @@ def _one_table(store: Store, table: str, hour: Hour, chosen: tuple[DataFile, ...
     def refuse(damaged: Damaged) -> None:
         raise NotCompacted(damaged)
 
-    there = set(files.names(store.folder(table, hour)))
-    if not any(file.name in there or store.has_rows(table, hour, file) for file in chosen):
+    existing = set(files.names(store.folder(table, hour)))
+    if not any(file.name in existing or store.has_rows(table, hour, file) for file in chosen):
         return
     streams = [
         read_file(store, table, hour, file, EVERYTHING, damaged=refuse, batch_rows=_BATCH_ROWS) for file in chosen
@@ -61,7 +61,7 @@ def _one_table(store: Store, table: str, hour: Hour, chosen: tuple[DataFile, ...
 
 
 def replaced(store: Store, hour: Hour) -> list[str]:
-    """The names in an hour's `passes` that a compaction has replaced."""
+    """Return the names in an hour's `passes` that a compaction has replaced."""
     state = store.counting(hour)
     retained = {file.name for file in state.files}
     names = files.names(store.folder(schema.PASSES, hour))
@@ -69,9 +69,9 @@ def replaced(store: Store, hour: Hour) -> list[str]:
 
 
 def discard(store: Store, hour: Hour, *, grace_ms: int = GRACE_MS) -> bool:
-    """Remove what a compaction older than `grace_ms` has replaced in an hour; whether there is such a thing left.
+    """Remove the files of an hour that a compaction older than `grace_ms` has replaced.
 
-    Raises OperationFailed, NotAuthorized.
+    Return True if replaced files remain. Raises OperationFailed, NotAuthorized.
     """
     state = store.counting(hour)
     if state.through_ms is None or not replaced(store, hour):

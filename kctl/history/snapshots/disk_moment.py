@@ -1,7 +1,7 @@
-"""What a store tells of logs, configs and log dirs at a moment, and where logs ended at earlier ones.
+"""Logs, configs and log dirs of a store at a time, and log end offsets at earlier times.
 
-The newest pass may lack something (a broker was down, a file is damaged): then the newest rows of the minutes before it
-count as well. A pass that is complete says by itself what there is: what it does not have, is gone.
+The newest pass may be incomplete (a broker was down, a file is damaged): then the newest rows of the minutes before it
+are used too. A complete pass is used alone: objects that it does not contain no longer exist.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from kctl.lag.log_config import LogConfig
 from kctl.lag.rates import LogEnd
 from kctl.lag.retention import LogDirSize, PartitionLog
 
-_BACK_MS = 30 * 60_000  # how far before an incomplete pass rows are looked for
-_CONFIGS_BACK_MS = HOUR_MS + _BACK_MS  # configs are there whole once an hour
-_GAP_MS = HOUR_MS  # how far from a moment a pass is looked for
+_BACK_MS = 30 * 60_000  # how far rows before an incomplete pass are used
+_CONFIGS_BACK_MS = HOUR_MS + _BACK_MS  # all configs are stored once per hour
+_GAP_MS = HOUR_MS  # maximum distance of a pass from the requested time
 Partition = tuple[str, int]
-Tell = Callable[[Damaged], None]
+ReportDamage = Callable[[Damaged], None]
 
 
 @dataclass(frozen=True)
 class DiskMoment:
-    """at_ms: of the newest pass. failures: what that pass could not read. log_dir_errors: why a log dir is offline, by
+    """The state of logs and log dirs. at_ms, failures: of the newest pass. log_dir_errors: why log dirs are offline, by
     broker and path."""
 
     at_ms: int
@@ -39,8 +39,8 @@ class DiskMoment:
     log_dir_errors: dict[tuple[int, str], str]
 
 
-def disk_moment(store: Store, from_ms: int, to_ms: int, *, damaged: Tell) -> DiskMoment | None:
-    """What the newest pass with from_ms ≤ at_ms < to_ms tells; None when there is no such pass."""
+def disk_moment(store: Store, from_ms: int, to_ms: int, *, damaged: ReportDamage) -> DiskMoment | None:
+    """Return the state at the newest pass with from_ms ≤ at_ms < to_ms; None if there is no such pass."""
     newest = _newest_pass(store, from_ms, to_ms, damaged)
     if newest is None:
         return None
@@ -59,22 +59,24 @@ def disk_moment(store: Store, from_ms: int, to_ms: int, *, damaged: Tell) -> Dis
     )
 
 
-def newest_configs(store: Store, *, damaged: Tell) -> dict[str, LogConfig]:
-    """The configs of each topic that the newest snapshots tell of."""
+def newest_configs(store: Store, *, damaged: ReportDamage) -> dict[str, LogConfig]:
+    """Return the configs of each topic from the newest snapshots."""
     newest = newest_ms(store)
     if newest is None:
         return {}
     return _configs(store, newest + 1, damaged)
 
 
-def _configs(store: Store, end_ms: int, damaged: Tell) -> dict[str, LogConfig]:
+def _configs(store: Store, end_ms: int, damaged: ReportDamage) -> dict[str, LogConfig]:
     rows = _newest(store, schema.CONFIGS, max(end_ms - _CONFIGS_BACK_MS, 0), end_ms, damaged)
     return {row["topic"]: LogConfig(**{name: row[name] for name in LogConfig._fields}) for row in rows}
 
 
-def ends_near(store: Store, moment_ms: int, until_ms: int, *, damaged: Tell) -> dict[Partition, list[LogEnd]]:
-    """Where each log ended in the last pass before a moment, and in the first one at or after it and before until_ms:
-    those within an hour of the moment."""
+def ends_near(store: Store, moment_ms: int, until_ms: int, *, damaged: ReportDamage) -> dict[Partition, list[LogEnd]]:
+    """Return the end of each log in the last pass before a time, and in the first pass at or after it.
+
+    Only passes within an hour of the time and before until_ms are used.
+    """
     result: dict[Partition, list[LogEnd]] = {}
     around = passes(store, max(moment_ms - _GAP_MS, 0), min(moment_ms + _GAP_MS, until_ms), damaged=damaged)
     before = [each.at_ms for each in around if each.at_ms < moment_ms][-1:]
@@ -88,8 +90,8 @@ def ends_near(store: Store, moment_ms: int, until_ms: int, *, damaged: Tell) -> 
     return result
 
 
-def _newest_pass(store: Store, from_ms: int, to_ms: int, damaged: Tell) -> PassInfo | None:
-    """The newest pass, looked for hour by hour."""
+def _newest_pass(store: Store, from_ms: int, to_ms: int, damaged: ReportDamage) -> PassInfo | None:
+    """Return the newest pass; the search goes back hour by hour."""
     for hour in reversed(store.hours()):
         if hour.start_ms < to_ms and hour.end_ms > from_ms:
             result = passes(store, max(from_ms, hour.start_ms), min(to_ms, hour.end_ms), damaged=damaged)
@@ -103,8 +105,8 @@ def _log(row: Mapping[str, Any]) -> PartitionLog:
     return PartitionLog(*(row[name] for name in names))
 
 
-def _newest(store: Store, table: str, from_ms: int, to_ms: int, damaged: Tell) -> Iterable[Mapping[str, Any]]:
-    """The newest row of each key, in the order of the keys."""
+def _newest(store: Store, table: str, from_ms: int, to_ms: int, damaged: ReportDamage) -> Iterable[Mapping[str, Any]]:
+    """Return the newest row of each key, in the order of the keys."""
     key = schema.SORT_KEYS[table][:-1]
     result: dict[tuple[Any, ...], Mapping[str, Any]] = {}
     for row in _rows(store, table, from_ms, to_ms, damaged):
@@ -115,7 +117,7 @@ def _newest(store: Store, table: str, from_ms: int, to_ms: int, damaged: Tell) -
 
 
 def _rows(
-    store: Store, table: str, from_ms: int, to_ms: int, damaged: Tell, columns: tuple[str, ...] | None = None
+    store: Store, table: str, from_ms: int, to_ms: int, damaged: ReportDamage, columns: tuple[str, ...] | None = None
 ) -> Iterator[Mapping[str, Any]]:
     for batch in read_table(store, table, from_ms, to_ms, damaged=damaged, columns=columns):
         yield from batch.to_pylist()

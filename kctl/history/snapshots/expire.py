@@ -1,7 +1,7 @@
-"""Expiry, and what writers that died have left.
+"""Expiry of old hours, and removal of files that crashed writers left behind.
 
-An hour that is too old goes at once: its folder of `passes` is renamed, and then nothing in it counts. Then the files
-go, and the renamed folder last, so that an expiry which ended early is finished by the next one.
+An hour expires in one step: its folder of `passes` is renamed, which makes all of its files invalid. Then the files are
+removed, and the renamed folder last, so that the next expiry can finish an interrupted one.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _OTHERS = tuple(name for name in schema.TABLES if name != schema.PASSES)
 
 
 def expire(store: Store, before_ms: int) -> Iterator[Hour]:
-    """Remove every hour that ended at `before_ms` or earlier; each is given when it is gone.
+    """Remove every hour that ended at `before_ms` or earlier; yield each hour after its removal.
 
-    Names that are not of the layout stay, and so do their folders. Raises OperationFailed, NotAuthorized.
+    Foreign names and their folders are not removed. Raises OperationFailed, NotAuthorized.
     """
     _finish(store)
     for hour in store.hours():
@@ -39,7 +39,7 @@ def expire(store: Store, before_ms: int) -> Iterator[Hour]:
 
 
 def _finish(store: Store) -> None:
-    """Go on with expiries that ended early."""
+    """Finish interrupted expiries."""
     top = store.root / schema.PASSES
     for date in files.names(top):
         for name in files.names(top / date):
@@ -55,42 +55,44 @@ def _finish_hour(store: Store, date: Path, name: str) -> None:
     try:
         for table in _OTHERS:
             folder = store.folder(table, hour)
-            _remove_ours(folder)
+            _remove_data_files(folder)
             _remove_empty(folder.parent)
-        _remove_ours(expired)
+        _remove_data_files(expired)
         _remove_empty(date)
     except OSError as exc:
         raise files.failed("remove files of", expired, exc) from exc
 
 
 def sweep(store: Store, hour: Hour) -> None:
-    """Remove what nobody will finish in an hour: temporary files, and files without the one of `passes` that counts.
+    """Remove unfinished files of an hour: temporary files, and files without a file in `passes`.
 
-    Only while the store is held, and nothing is being written. Raises OperationFailed, NotAuthorized.
+    The caller holds the lock, and nothing is being written. Raises OperationFailed, NotAuthorized.
     """
-    retained = {name for name in files.names(store.folder(schema.PASSES, hour)) if parse_name(name)}
+    valid = {name for name in files.names(store.folder(schema.PASSES, hour)) if parse_name(name)}
     for table in schema.TABLES:
         folder = store.folder(table, hour)
-        left = [name for name in files.names(folder) if _temporary(name) or (parse_name(name) and name not in retained)]
+        stale = [
+            name for name in files.names(folder) if _is_temporary(name) or (parse_name(name) and name not in valid)
+        ]
         try:
-            if left:
-                files.remove(folder, left)
+            if stale:
+                files.remove(folder, stale)
         except OSError as exc:
             raise files.failed("remove files of", folder, exc) from exc
 
 
 def recent_hours(store: Store, now_ms: int, count: int) -> list[Hour]:
-    """The last `count` hours that any table has folders for, up to now."""
+    """Return the last `count` hours up to now for which any table has a folder."""
     result = {hour for table in schema.TABLES for hour in store.hours(table) if hour <= hour_of(now_ms)}
     return sorted(result)[-count:]
 
 
-def _temporary(name: str) -> bool:
+def _is_temporary(name: str) -> bool:
     return name.startswith(".") and parse_name(name[1:].removesuffix(files.TEMPORARY)) is not None
 
 
-def _remove_ours(folder: Path) -> None:
-    files.remove(folder, [name for name in files.names(folder) if _temporary(name) or parse_name(name)])
+def _remove_data_files(folder: Path) -> None:
+    files.remove(folder, [name for name in files.names(folder) if _is_temporary(name) or parse_name(name)])
 
 
 def _remove_empty(folder: Path) -> None:

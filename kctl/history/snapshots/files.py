@@ -1,7 +1,7 @@
-"""Files of a store: written so that a crash leaves all of one or nothing, and opened only when they are plain files.
+"""Files of a store: written atomically, and opened only if they are regular files.
 
-A file is written under a temporary name in its folder, forced to the disk, renamed, and the folder is forced to the
-disk: after a loss of power a name that is there has all of its bytes (rename(2), fsync(2)).
+A file is written under a temporary name in its folder, synced, renamed, and the folder is synced: after a power
+failure a file that exists is complete (rename(2), fsync(2)).
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from kctl.base.durable import sync_folder
 from kctl.errors import NotAuthorized, OperationFailed
 from kctl.history.snapshots.remote import RemotePath
 
-TEMPORARY = ".tmp"  # how the name of a file that is being written ends
+TEMPORARY = ".tmp"  # suffix of a file that is being written
 
 
 class NotPlain(OSError):
-    """A name in the store is a link, a pipe or a device: it is never opened."""
+    """Raised for a link, a pipe or a device in the store; they are never opened."""
 
 
 def failed(what: str, path: Path, exc: OSError) -> NotAuthorized | OperationFailed:
-    """The error for a file that could not be handled; what: «write», «read», …"""
+    """Return the error for a failed operation on a file. what: the operation, e.g. "write"."""
     reason = str(exc) if isinstance(exc, NotPlain) else exc.strerror or str(exc)
     if isinstance(exc, PermissionError):
         return NotAuthorized(f"cannot {what} {path}: {reason}", hint="run kctl as the user that owns the store")
@@ -33,7 +33,7 @@ def failed(what: str, path: Path, exc: OSError) -> NotAuthorized | OperationFail
 
 
 def make_folder(root: Path, folder: Path) -> None:
-    """Make `folder` below `root` with all that is missing, each on the disk before the next. Raises OSError."""
+    """Create `folder` below `root` with its parents, each synced before the next. Raises OSError."""
     here = root
     for part in folder.relative_to(root).parts:
         parent, here = here, here / part
@@ -48,10 +48,10 @@ def make_folder(root: Path, folder: Path) -> None:
 
 @contextmanager
 def writing(path: Path) -> Iterator[BinaryIO]:
-    """A stream whose bytes are `path` when the block has ended well; else nothing has changed. Raises OSError."""
+    """Yield a stream that becomes the file `path` if the block succeeds; otherwise nothing changes. Raises OSError."""
     temporary = path.with_name(f".{path.name}{TEMPORARY}")
     with suppress(FileNotFoundError):
-        temporary.unlink()  # of a writer that died: the lock says that there is no other one
+        temporary.unlink()  # left by a crashed writer: the lock excludes a running one
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     fd = os.open(temporary, flags, 0o644)
     try:
@@ -59,7 +59,7 @@ def writing(path: Path) -> Iterator[BinaryIO]:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
-        os.replace(temporary, path)  # noqa: PTH105 - next to fsync, as the rule is known
+        os.replace(temporary, path)  # noqa: PTH105 - beside fsync, the usual idiom
     except BaseException:
         with suppress(OSError):
             temporary.unlink()
@@ -69,7 +69,7 @@ def writing(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def opened(path: Path | RemotePath) -> Iterator[BinaryIO]:
-    """A plain file for reading. Raises NotPlain for what is none, OSError."""
+    """Yield a regular file for reading. Raises OSError, and NotPlain if it is not a regular file."""
     if isinstance(path, RemotePath):
         with path.opened() as stream:
             yield stream
@@ -79,7 +79,7 @@ def opened(path: Path | RemotePath) -> Iterator[BinaryIO]:
 
 
 def _open(path: Path) -> int:
-    try:  # without O_NONBLOCK a pipe would be waited for
+    try:  # without O_NONBLOCK, opening a pipe would block
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as exc:
         if path.is_symlink():
@@ -92,7 +92,7 @@ def _open(path: Path) -> int:
 
 
 def names(folder: Path | RemotePath) -> list[str]:
-    """The names in a folder, sorted; none when it does not exist or is a link. Raises OSError."""
+    """Return the sorted names in a folder; empty if the folder does not exist or is a link. Raises OSError."""
     if isinstance(folder, RemotePath):
         return folder.names()
     try:
@@ -104,14 +104,14 @@ def names(folder: Path | RemotePath) -> list[str]:
             return []
         raise
     try:
-        return sorted(os.listdir(fd))  # noqa: PTH208 - of the folder that was opened, whatever its name is now
+        return sorted(os.listdir(fd))  # noqa: PTH208 - lists the opened folder even if it was renamed
     finally:
         os.close(fd)
 
 
-def remove(folder: Path, chosen: list[str]) -> None:
-    """Remove files of a folder, and the folder when it is empty then. What is gone already is no failure."""
-    for name in chosen:
+def remove(folder: Path, file_names: list[str]) -> None:
+    """Remove files of a folder, and the folder if it is then empty. Missing files are ignored."""
+    for name in file_names:
         with suppress(FileNotFoundError):
             (folder / name).unlink()
     with suppress(OSError):

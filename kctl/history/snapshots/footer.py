@@ -1,10 +1,10 @@
 """A checksum of a Parquet file's footer, inside the footer.
 
-Pages have checksums of their own; the footer has none, and a single wrong bit in it can take columns or rows away
-without a word. So each file's key-value metadata has «kctl.footer: crc32=xxxxxxxx», the CRC-32 of the footer's bytes
-with zeros in the place of the digits. That finds damage, not malice.
+In Parquet, pages have checksums but the footer has none, and a single flipped bit in it can silently remove columns or
+rows. So each file's key-value metadata has "kctl.footer: crc32=xxxxxxxx", the CRC-32 of the footer's bytes with zeros
+in place of the digits. This detects damage, not tampering.
 
-Layout (Parquet): … pages, footer, its length (4 bytes, little-endian), «PAR1».
+Layout (Parquet): … pages, footer, its length (4 bytes, little-endian), "PAR1".
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ KEY = "kctl.footer"
 PLACEHOLDER = "crc32=00000000"
 _MARK = re.compile(rb"crc32=([0-9a-f]{8})")
 _TAIL = 8
-_MOST_BYTES = 64 << 20
+_MAX_BYTES = 64 << 20
 NOT_WHOLE = "it is not a complete Parquet file"
-# What Arrow says of bytes that are not there, or not those that were written.
+# Texts of Arrow for missing or damaged bytes.
 _CHECKSUM = re.compile("CRC|page integrity")
 _BROKEN = re.compile("thrift|[Uu]nexpected end|end of stream|magic|footer|[Dd]ecompress|ZSTD|page|Corrupt")
 
 
 class BadFooter(ValueError):
-    """The footer is not as it was written."""
+    """Raised if the footer is damaged or has no checksum."""
 
 
 def reason_of(exc: Exception) -> str:
-    """Why a Parquet file cannot be read, in words for people: Arrow's own tell of its insides."""
+    """Return why a Parquet file is unreadable, without the internals in Arrow's messages."""
     if isinstance(exc, BadFooter):
         return str(exc)
     text = (exc.strerror if isinstance(exc, OSError) else None) or str(exc)
@@ -42,7 +42,7 @@ def reason_of(exc: Exception) -> str:
 
 
 def sign(stream: BinaryIO) -> None:
-    """Put the checksum into a file that was written with the placeholder. Raises OSError."""
+    """Write the checksum into a file that was written with the placeholder. Raises OSError."""
     start, data = _footer(stream)
     mark = _MARK.search(data)
     assert mark is not None
@@ -52,7 +52,7 @@ def sign(stream: BinaryIO) -> None:
 
 
 def check(stream: BinaryIO) -> None:
-    """Raise BadFooter unless the file has a footer with the right checksum. The stream's position is 0 then."""
+    """Raise BadFooter unless the file has a footer with a valid checksum. Reset the position of the stream to 0."""
     _, data = _footer(stream)
     marks = list(_MARK.finditer(data))
     for mark in marks:
@@ -64,12 +64,12 @@ def check(stream: BinaryIO) -> None:
 
 
 def _footer(stream: BinaryIO) -> tuple[int, bytes]:
-    """Where the footer begins, and its bytes."""
+    """Return the position of the footer and its bytes."""
     size = stream.seek(0, os.SEEK_END)
     stream.seek(max(size - _TAIL, 0))
     tail = stream.read(_TAIL)
     length = int.from_bytes(tail[:4], "little")
-    if len(tail) < _TAIL or tail[4:] != b"PAR1" or length > min(size - _TAIL, _MOST_BYTES):
+    if len(tail) < _TAIL or tail[4:] != b"PAR1" or length > min(size - _TAIL, _MAX_BYTES):
         raise BadFooter(NOT_WHOLE)
     stream.seek(size - _TAIL - length)
     return size - _TAIL - length, stream.read(length)

@@ -1,23 +1,21 @@
-"""Where a store's files are, what their names say, and which of them count: pure, the same for every file system.
+"""The layout of a store: the places and names of its files, and which files are valid. Pure, for any file system.
 
     DIR/kctl-store.json                                             {"format", "version", "cluster_id"}
     DIR/.lock                                                       held by the collector (flock)
     DIR/<table>/date=YYYY-MM-DD/hour=HH/pass-<at_ms>.parquet        the rows of one pass
     DIR/<table>/date=YYYY-MM-DD/hour=HH/hour-<through_ms>.parquet   the rows of all passes of that hour up to through_ms
 
-at_ms and through_ms have 13 digits; the hour is that of at_ms, in UTC. A file that is being written has another name
-(`.…tmp`), and is renamed when it is on the disk.
+at_ms and through_ms have 13 digits; the hour is that of at_ms, in UTC. A file that is being written has a temporary
+name (`.…tmp`), and is renamed after it is synced to disk.
 
-Which files count is decided by the names in the hour's folder of `passes` alone, in which each pass and each
-compaction puts its file last:
+Only the names in the hour's folder of `passes` determine which files are valid. Each pass and each compaction writes
+its file there last:
 
-- `passes/…/hour-T.parquet` with the largest T: in every table `hour-T.parquet` counts, and nothing else that is not
-  later than T.
-- `passes/…/pass-A.parquet` with A > T: in every table `pass-A.parquet` counts.
+- `passes/…/hour-T.parquet` with the largest T: in every table `hour-T.parquet` is valid, and no other file up to T.
+- `passes/…/pass-A.parquet` with A > T: in every table `pass-A.parquet` is valid.
 
-So a pass, or a compaction, counts in all tables at once or in none, and no row counts twice while files that a
-compaction has replaced are still there. A table may lack a file that counts: then it has no rows (`passes.tables`
-tells which tables have some).
+So a pass or a compaction becomes valid in all tables at once, and no row is counted twice while replaced files still
+exist. If a table lacks a valid file, it has no rows of these passes (`passes.tables` lists the tables that have rows).
 """
 
 from __future__ import annotations
@@ -38,7 +36,7 @@ _HOUR = re.compile(r"hour=([0-9]{2})", re.ASCII)
 
 
 class DataFile(NamedTuple):
-    """What a name says. compacted: all passes of the hour up to at_ms, not the one at at_ms."""
+    """The parts of a file name. compacted: all passes of the hour up to at_ms; else the pass at at_ms."""
 
     at_ms: int
     compacted: bool
@@ -49,29 +47,29 @@ class DataFile(NamedTuple):
 
 
 class Hour(NamedTuple):
-    """An hour of UTC, by its first millisecond."""
+    """An hour in UTC, identified by its first millisecond."""
 
     start_ms: int
 
     @property
     def end_ms(self) -> int:
-        """The first millisecond that is not in it."""
+        """Return the first millisecond after the hour."""
         return self.start_ms + HOUR_MS
 
     @property
     def path(self) -> str:
-        """«date=2026-11-22/hour=09»."""
+        """Return the folder of the hour, e.g. "date=2026-11-22/hour=09"."""
         at = datetime.fromtimestamp(self.start_ms / 1000, timezone.utc)
         return f"date={at:%Y-%m-%d}/hour={at:%H}"
 
 
 def hour_of(at_ms: int) -> Hour:
-    """The hour that a time lies in."""
+    """Return the hour of a time."""
     return Hour(at_ms - at_ms % HOUR_MS)
 
 
 def parse_hour(date: str, hour: str) -> Hour | None:
-    """The hour of two folders' names, «date=…» and «hour=…»; None when they are not ours."""
+    """Parse the names of two folders, "date=…" and "hour=…"; None for foreign names."""
     day, number = _DATE.fullmatch(date), _HOUR.fullmatch(hour)
     if not day or not number:
         return None
@@ -83,14 +81,14 @@ def parse_hour(date: str, hour: str) -> Hour | None:
 
 
 def parse_name(name: str) -> DataFile | None:
-    """What a file's name says; None when it is not ours."""
+    """Parse a file name; None for a foreign name."""
     match = _FILE.fullmatch(name)
     return DataFile(int(match[2]), match[1] == "hour") if match else None
 
 
 @dataclass(frozen=True, slots=True)
 class Counting:
-    """The files of one hour that count, in the order of their time. through_ms: compacted up to there; None: not."""
+    """The valid files of an hour, in order of time. through_ms: end of the compacted passes; None: not compacted."""
 
     hour: Hour
     files: tuple[DataFile, ...]
@@ -98,7 +96,7 @@ class Counting:
 
 
 def counting(hour: Hour, names: Collection[str]) -> Counting:
-    """Which files count, by the names in the hour's folder of `passes`. Names that are not ours say nothing."""
+    """Return the valid files, from the names in the hour's folder of `passes`. Foreign names are ignored."""
     result = [file for name in names if (file := parse_name(name)) and hour_of(file.at_ms) == hour]
     through = max((file.at_ms for file in result if file.compacted), default=None)
     passes = sorted(file for file in result if not file.compacted and (through is None or file.at_ms > through))
@@ -107,7 +105,7 @@ def counting(hour: Hour, names: Collection[str]) -> Counting:
 
 
 def hours(from_ms: int, to_ms: int) -> Iterator[Hour]:
-    """Every hour with a moment in [from_ms, to_ms)."""
+    """Yield every hour that overlaps [from_ms, to_ms)."""
     start = hour_of(from_ms).start_ms
     while start < to_ms:
         yield Hour(start)

@@ -15,9 +15,9 @@ from kctl.history.snapshots.layout import LOCK_FILE
 
 @contextmanager
 def hold(root: Path) -> Iterator[None]:
-    """Hold the store in `root` (a folder that exists) while the block runs: flock on .lock, gone when a process dies.
+    """Hold the store in `root`, an existing folder, while the block runs (flock on .lock, released if a process dies).
 
-    The file stays: if it were removed, two could hold two files of that name. Raises Busy, OperationFailed,
+    The file is never removed: otherwise two processes could hold two files of this name. Raises Busy, OperationFailed,
     NotAuthorized.
     """
     path = root / LOCK_FILE

@@ -1,9 +1,9 @@
-"""Sorted streams of batches as one, in memory that does not grow with their length.
+"""Merge of sorted streams of batches, with memory use that does not grow with their length.
 
-Each stream shows its next two batches. What is not above the least of their last keys is final: no stream can still
-bring a lower key. That part of each is taken, put together, sorted and given, and the streams show more. (With one
-batch each, streams that hold the same keys at different times would give a row or two at a time: the last key of one
-lies just before that of another.)
+Two batches of each stream are loaded. Rows up to the smallest of the streams' last keys are final: no stream can still
+return a smaller key. These rows are taken, sorted and returned, and more batches are loaded. (With one batch each,
+streams with the same keys at different times would return a row or two at a time, because the last key of one stream
+is just before that of another.)
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 def merged(streams: Sequence[Iterable[pa.RecordBatch]], keys: Sequence[str]) -> Iterator[pa.Table]:
-    """Sorted streams (the same columns, text in dictionaries) as one sorted stream of tables, each of one chunk.
+    """Yield sorted streams as one sorted stream of tables with one chunk each.
 
-    keys: the columns to sort by, all in the batches, without nulls. Rows of equal keys come in the order of `streams`.
-    Raises BadRows when a stream is not sorted.
+    The streams have the same columns, with text in dictionaries. keys: the columns to sort by, without nulls. Rows with
+    equal keys are in the order of `streams`. Raises BadRows if a stream is not sorted.
     """
     import pyarrow as pa
 
@@ -38,10 +38,10 @@ def merged(streams: Sequence[Iterable[pa.RecordBatch]], keys: Sequence[str]) -> 
         if not heads:
             return
         limit = min(head.last for head in heads)
-        taken = [part for head in heads for part in head.take(limit)]
-        if not taken:  # a batch's last key lies before its first
+        parts = [part for head in heads for part in head.take(limit)]
+        if not parts:  # the last key of a batch is before its first
             raise BadRows("its rows are not sorted")
-        table = sorted_rows(pa.Table.from_batches(taken), keys)
+        table = sorted_rows(pa.Table.from_batches(parts), keys)
         chunk = table.to_batches()[0]
         first = key_at(chunk, 0, keys)
         if before is not None and first < before:
@@ -51,51 +51,51 @@ def merged(streams: Sequence[Iterable[pa.RecordBatch]], keys: Sequence[str]) -> 
 
 
 class _Head:
-    """A stream's batches that are shown, none of them empty. last: the key of the last row that is shown."""
+    """The loaded, non-empty batches of a stream. last: the key of the last loaded row."""
 
     def __init__(self, stream: Iterable[pa.RecordBatch], keys: Sequence[str]) -> None:
         self._rest = iter(stream)
         self._keys = keys
-        self._shown: deque[tuple[pa.RecordBatch, Key]] = deque()
+        self._loaded: deque[tuple[pa.RecordBatch, Key]] = deque()
         self._ended = False
 
     @property
     def last(self) -> Key:
-        return self._shown[-1][1]
+        return self._loaded[-1][1]
 
     def fill(self) -> bool:
-        """Show two batches, or what is left; False at the end."""
-        while len(self._shown) < 2 and not self._ended:
+        """Load up to two batches. Return False at the end of the stream."""
+        while len(self._loaded) < 2 and not self._ended:
             batch = next(self._rest, None)
             if batch is None:
                 self._ended = True
             elif batch.num_rows:
-                self._shown.append((batch, key_at(batch, batch.num_rows - 1, self._keys)))
-        return bool(self._shown)
+                self._loaded.append((batch, key_at(batch, batch.num_rows - 1, self._keys)))
+        return bool(self._loaded)
 
     def take(self, limit: Key) -> Iterator[pa.RecordBatch]:
-        """The rows up to `limit`, which this head then has no more."""
-        while self._shown:
-            batch, last = self._shown[0]
+        """Remove and yield the rows up to `limit`."""
+        while self._loaded:
+            batch, last = self._loaded[0]
             if last > limit:
                 break
-            self._shown.popleft()
+            self._loaded.popleft()
             yield batch
-        if not self._shown:
+        if not self._loaded:
             return
         count = bisect_right(range(batch.num_rows), limit, key=lambda i: key_at(batch, i, self._keys))
         if count:
-            self._shown[0] = batch.slice(count), last
+            self._loaded[0] = batch.slice(count), last
             yield batch.slice(0, count)
 
 
 def key_at(batch: pa.RecordBatch, row: int, keys: Sequence[str]) -> Key:
-    """A row's key. Python compares text by code points, which is the order of its UTF-8 bytes."""
+    """Return the key of a row. Python compares text by code points, which is the order of its UTF-8 bytes."""
     return tuple(batch.column(name)[row].as_py() for name in keys)
 
 
 def sorted_rows(table: pa.Table, keys: Sequence[str]) -> pa.Table:
-    """The rows sorted by `keys`, stably, as one chunk with one dictionary for each text column."""
+    """Return the rows sorted stably by `keys`, as one chunk with one dictionary for each text column."""
     import numpy as np
     import pyarrow as pa
 
@@ -107,29 +107,29 @@ def sorted_rows(table: pa.Table, keys: Sequence[str]) -> pa.Table:
         return whole
     else:
         order = np.argsort(code, kind="stable")
-    # Made of its buffer: Arrow's own way from numpy imports pandas.
+    # From the buffer, because pa.array of a numpy array imports pandas.
     return whole.take(pa.Array.from_buffers(pa.int64(), len(order), [None, pa.py_buffer(order)]))
 
 
 def _code(table: pa.Table, keys: Sequence[str]) -> NDArray[Any] | None:
-    """One int64 for each row that sorts as its key does; None when the keys' ranges do not fit into one."""
+    """Return an int64 for each row that sorts like its key; None if the ranges of the keys do not fit."""
     import numpy as np
 
     code = np.zeros(table.num_rows, dtype=np.int64)
     span = 1
     for name in keys:
         ranks = _ranks(table, name)
-        least = int(ranks.min())
-        width = int(ranks.max()) - least + 1
+        low = int(ranks.min())
+        width = int(ranks.max()) - low + 1
         span *= width
         if span >= 1 << 63:
             return None
-        code = code * width + (ranks - least)
+        code = code * width + (ranks - low)
     return code
 
 
 def _ranks(table: pa.Table, name: str) -> NDArray[Any]:
-    """Numbers that sort as a column's values do."""
+    """Return numbers that sort like the values of a column."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -150,7 +150,7 @@ def _ranks(table: pa.Table, name: str) -> NDArray[Any]:
 
 
 def _numbers(array: pa.Array, kind: np.dtype[Any]) -> NDArray[Any]:
-    """The values of an array without nulls, where they lie. (`to_numpy` imports pandas.)"""
+    """Return the values of an array without nulls, without a copy. (`to_numpy` imports pandas.)"""
     import numpy as np
 
     data = array.buffers()[1]

@@ -1,4 +1,4 @@
-"""The state of a cluster at a time, beside its commits: groups, owners, logs, configs, by the newest passes.
+"""The state of a cluster at a time, without its commits: groups, owners, logs and configs from the newest passes.
 
 Rows of several passes are combined, because the last one may be incomplete: the newest row of each key counts. If the
 newest row of a group has no members, its older owners are dropped.
@@ -18,7 +18,7 @@ Row = tuple[Any, ...]
 
 
 class TopicPartitionLog(NamedTuple):
-    """Of the leader's replica; None: not known. oldest_timestamp_ms: of its first record."""
+    """The log of the leader's replica; None: unknown. oldest_timestamp_ms: of its first record."""
 
     last_stable_offset: int | None = None
     oldest_timestamp_ms: int | None = None
@@ -27,9 +27,9 @@ class TopicPartitionLog(NamedTuple):
 
 @dataclass
 class Moment:
-    """states: of groups, as brokers say. owners: by group, topic, partition. owned: topics that a group's members have.
+    """The state of a cluster at a time. states: of groups, as reported by brokers. owners: by group, topic, partition.
 
-    logs: by topic and partition. limits: by topic.
+    owned: groups with the topics that their members own. logs: by topic and partition. limits: by topic.
     """
 
     states: dict[str, str] = field(default_factory=dict)
@@ -50,7 +50,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {  # the time, the key, the rest
 
 
 def moment_of(rows: Mapping[str, Iterable[Row]]) -> Moment:
-    """The moment that rows of TABLES tell of, each with the values of COLUMNS, in any order."""
+    """Return the moment from rows of TABLES, each with the values of COLUMNS, in any order."""
     groups = _newest(rows.get(schema.GROUPS, ()), 1)
     owners = {
         key: Owner(client_id, host)
@@ -76,7 +76,7 @@ def _logs(rows: Mapping[str, Iterable[Row]]) -> dict[tuple[str, int], TopicParti
 
 
 def _newest(rows: Iterable[Row], key_columns: int) -> dict[tuple[Any, ...], Row]:
-    """The newest row of each key."""
+    """Return the newest row of each key."""
     result: dict[tuple[Any, ...], Row] = {}
     until = 1 + key_columns
     for row in rows:

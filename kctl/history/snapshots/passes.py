@@ -69,9 +69,9 @@ def latest_ms(store: Store, now_ms: int) -> int | None:
     return newest_ms(store, now_ms + 1) or newest_ms(store)
 
 
-def usual_interval_ms(found: list[PassInfo]) -> int | None:
+def usual_interval_ms(infos: list[PassInfo]) -> int | None:
     """Return the median time between passes; None with fewer than two."""
-    gaps = [after.at_ms - before.at_ms for before, after in pairwise(found)]
+    gaps = [after.at_ms - before.at_ms for before, after in pairwise(infos)]
     return round(median(gaps)) if gaps else None
 
 

@@ -17,7 +17,7 @@ from kctl.history.snapshots.store import Damaged, Store
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_FEWEST_BATCH_ROWS = 1_024
+_MIN_BATCH_ROWS = 1_024
 
 
 def read_table(
@@ -60,7 +60,7 @@ def read_sorted(
     """
     part = Part(from_ms, to_ms, lower, upper)
     chosen = list(chosen_files(store, from_ms, to_ms))
-    size = max(BATCH_ROWS * 4 // max(len(chosen), 1), _FEWEST_BATCH_ROWS)
+    size = max(BATCH_ROWS * 4 // max(len(chosen), 1), _MIN_BATCH_ROWS)
     streams = [
         read_file(store, table, hour, file, part, damaged=damaged, batch_rows=min(size, BATCH_ROWS))
         for hour, file in chosen
@@ -103,10 +103,10 @@ def read_file(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of one file within `part`, see `read_table`; text is dictionary-encoded."""
     path = store.folder(table, hour) / file.name
-    own = _own(part, hour, file)
+    file_part = _limit(part, hour, file)
     try:
         with files.opened(path) as stream:
-            yield from read_rows(stream, table, own, columns=columns, batch_rows=batch_rows)
+            yield from read_rows(stream, table, file_part, columns=columns, batch_rows=batch_rows)
     except FileNotFoundError:
         if file not in store.counting(hour).files:
             raise _changed(path) from None
@@ -118,7 +118,7 @@ def read_file(
         damaged(Damaged(path, footer.reason_of(exc)))
 
 
-def _own(part: Part, hour: Hour, file: DataFile) -> Part:
+def _limit(part: Part, hour: Hour, file: DataFile) -> Part:
     """Return `part` limited to the times that a file with this name can have. Rows of other times are ignored."""
     first = hour.start_ms if file.compacted else file.at_ms
     return part._replace(

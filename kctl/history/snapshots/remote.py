@@ -22,7 +22,7 @@ from urllib.parse import unquote, urlsplit
 from kctl.errors import NotSupported, UsageError
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://")
-# Schemes that pyarrow.fs.FileSystem.from_uri knows, and what Hadoop calls the same.
+# Schemes of pyarrow.fs.FileSystem.from_uri, and the names that Hadoop uses for the same.
 _SCHEMES = {"s3": "s3", "s3a": "s3", "s3n": "s3", "hdfs": "hdfs", "viewfs": "viewfs", "gs": "gs", "abfs": "abfs",
             "abfss": "abfss"}  # fmt: skip
 _WHOLE_BYTES = 4 << 20

@@ -1,12 +1,12 @@
-"""Where roll-ups lie, beside the snapshots that they are made of, and how they are written and read.
+"""The files of rollups, in the folder of the snapshots from which they are computed.
 
-    DIR/rollups/.lock                                       held by who makes roll-ups (flock)
-    DIR/rollups/<table>/date=YYYY-MM-DD/hour=HH.parquet     what the passes of an hour came to
-    DIR/rollups/<table>/date=YYYY-MM-DD/day.parquet         what the hours of a day came to, when it has ended
+    DIR/rollups/.lock                                       held by the process that computes rollups (flock)
+    DIR/rollups/<table>/date=YYYY-MM-DD/hour=HH.parquet     the rollup of the passes of an hour
+    DIR/rollups/<table>/date=YYYY-MM-DD/day.parquet         the rollup of the hours of a day that has ended
 
-Tables and columns: rollups.rollup. A file counts when it is there: it is written beside and renamed. That of
-`groups` is written last: an hour, or a day, is done when it has one. Snapshots expire; roll-ups stay until they are
-removed.
+Tables and columns: rollups.rollup. A file that exists is valid, because files are written under a temporary name and
+renamed. The file of `groups` is written last: an hour or a day that has one is complete. Snapshots expire; rollups stay
+until they are removed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _DATE = re.compile(r"date=([0-9]{4}-[0-9]{2}-[0-9]{2})", re.ASCII)
 _HOUR = re.compile(r"hour=([01][0-9]|2[0-3])\.parquet", re.ASCII)
 _DAY = "day.parquet"
 _VERSION = "kctl.rollup"
-_MOST_BYTES = 1 << 30
+_MAX_BYTES = 1 << 30
 _THRIFT_TEXT, _THRIFT_ITEMS = 100_000_000, 1_000_000
 
 
@@ -123,7 +123,7 @@ def read(path: Path, table: str, columns: Sequence[str] | None = None) -> list[d
 
     try:
         with files.opened(path) as stream:
-            if os.fstat(stream.fileno()).st_size > _MOST_BYTES:
+            if os.fstat(stream.fileno()).st_size > _MAX_BYTES:
                 return Damaged(path, "it is too large for a rollup")
             footer.check(stream)
             with pq.ParquetFile(
@@ -135,8 +135,8 @@ def read(path: Path, table: str, columns: Sequence[str] | None = None) -> list[d
                     return Damaged(
                         path, f"it is of version {str(version)[:20]}, but this kctl supports version {VERSION}"
                     )
-                there, selected = file.schema_arrow, _schema(table)
-                if there.names != selected.names or any(a.type != b.type for a, b in zip(there, selected, strict=True)):
+                actual, fields = file.schema_arrow, _schema(table)
+                if actual.names != fields.names or any(a.type != b.type for a, b in zip(actual, fields, strict=True)):
                     return Damaged(path, "its columns do not match the table")
                 return file.read(columns=None if columns is None else list(columns)).to_pylist()
     except FileNotFoundError:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from pyarrow.parquet import FileMetaData, ParquetFile
 
 BATCH_ROWS = 65_536
-_MOST_ROW_GROUP_BYTES = 1 << 30  # 100,000 rows take some 10 MB
-_MOST_ROWS_PER_BYTE = 1_000
+_MAX_ROW_GROUP_BYTES = 1 << 30  # 100,000 rows take about 10 MB
+_MAX_ROWS_PER_BYTE = 1_000
 _RANGES = b"kctl.ranges"
 _THRIFT_TEXT, _THRIFT_ITEMS = 100_000_000, 1_000_000
 
@@ -33,7 +33,7 @@ class BadRows(Exception):
 
 
 class Part(NamedTuple):
-    """Which rows are wanted: from_ms ≤ at_ms < to_ms, and lower ≤ the first column of the sort key < upper.
+    """A range of rows: from_ms ≤ at_ms < to_ms, and lower ≤ the first column of the sort key < upper.
 
     None: no bound. (`at_ms` is the first column of `passes`; its rows have no other bound.)
     """
@@ -111,7 +111,7 @@ class RowWriter:
         footer.sign(self._stream)
 
     def abandon(self) -> None:
-        """End without a valid footer; harmless after `close`.
+        """End without a valid footer; no effect after `close`.
 
         Without this, Arrow writes a footer on garbage collection.
         """
@@ -179,7 +179,7 @@ def _read(
             rows = _within(batch, key, part)
             if rows.num_rows:
                 yield _shaped(rows, table, columns)
-        if missing:  # a damaged page header may make Arrow pass over a page
+        if missing:  # Arrow may skip a page with a damaged header
             raise BadRows(f"{missing:,} of its rows are missing")
 
 
@@ -223,11 +223,11 @@ def _type_name(kind: pa.DataType) -> str:
 
 def _check_sizes(metadata: FileMetaData, size_bytes: int) -> None:
     """Raise BadRows if the footer claims more than a file of this size can contain."""
-    if metadata.num_rows > size_bytes * _MOST_ROWS_PER_BYTE:
+    if metadata.num_rows > size_bytes * _MAX_ROWS_PER_BYTE:
         raise BadRows(f"it claims {metadata.num_rows:,} rows in {size_bytes:,} bytes")
     for i in range(metadata.num_row_groups):
         group = metadata.row_group(i)
-        if group.total_byte_size > _MOST_ROW_GROUP_BYTES:
+        if group.total_byte_size > _MAX_ROW_GROUP_BYTES:
             raise BadRows(f"a row group claims {group.total_byte_size:,} bytes")
 
 
@@ -261,10 +261,10 @@ def _range_of(rows: pa.Table, table: str) -> Range:
 
 
 def _ranges(metadata: FileMetaData) -> list[Range | None]:
-    """What the file says of its row groups; None for one of which it says nothing that could be true.
+    """Return the range of each row group from the file's metadata; None for a missing or impossible range.
 
-    Parquet's own statistics are there too, for others. They are not used here: Arrow ends the process when those of a
-    damaged file are asked for (ParquetException in ColumnChunkMetaData, pyarrow 26).
+    Files also contain Parquet's statistics, for other readers. kctl does not use them: Arrow aborts the process if they
+    are read from a damaged file (ParquetException in ColumnChunkMetaData, pyarrow 26).
     """
     count = metadata.num_row_groups
     text = (metadata.metadata or {}).get(_RANGES, b"[]")
@@ -273,12 +273,12 @@ def _ranges(metadata: FileMetaData) -> list[Range | None]:
         ranges = [Range(*each) for each in result]
     except (ValueError, TypeError, RecursionError):
         return [None] * count
-    if len(ranges) != count or not all(map(_possible, ranges)):
+    if len(ranges) != count or not all(map(_is_possible, ranges)):
         return [None] * count
     return [each if each.rows == metadata.row_group(i).num_rows else None for i, each in enumerate(ranges)]
 
 
-def _possible(result: Range) -> bool:
+def _is_possible(result: Range) -> bool:
     numbers = (result.rows, result.first_ms, result.last_ms)
     return all(type(each) is int for each in numbers) and type(result.lowest) is type(result.highest)
 

@@ -21,7 +21,7 @@ from kctl.history.snapshots.layout import Hour, hour_of
 from kctl.history.snapshots.store import Store
 
 HOUSEKEEPING_EVERY_S = 600.0
-_MOST_LOOSE = 240  # passes of the running hour that are not compacted
+_MAX_UNCOMPACTED = 240  # passes of the current hour that are not compacted
 
 
 class Clock:
@@ -51,78 +51,79 @@ class Pace:
 
 def run(
     store: Store,
-    look: Callable[[int], Pass],
+    take_pass: Callable[[int], Pass],
     pace: Pace,
     *,
     tell: Callable[[str], None],
     keep_ms: int | None = None,
     clock: Clock | None = None,
 ) -> Iterator[PassReport]:
-    """Take passes with `look` (called with the time), store them, and yield a report of each. The caller holds the
-    lock.
+    """Call `take_pass` with the time of each pass, store the passes, and yield a report of each.
+
+    The caller holds the lock.
 
     A pass that cannot be stored (disk full, clock set back) is reported, and the next one is tried. An unreachable
-    cluster gives a pass without rows. tell: receives problems of housekeeping. keep_ms: older hours are removed. Raises
-    AnotherCluster.
+    cluster results in a pass without rows. tell: called with problems of housekeeping. keep_ms: age at which hours
+    are removed. Raises AnotherCluster.
     """
     clock = clock or Clock()
     for hour in recent_hours(store, clock.now_ms(), 2):
         sweep(store, hour)
     keeper = _Housekeeping(store, keep_ms, tell, clock)
-    began = clock.steady_s()
+    started_s = clock.steady_s()
     number = missed = 0
     because: str | None = None
     while True:
         interval_ms = None if pace.every_s is None else round(pace.every_s * 1000)
-        late_s = 0.0 if pace.every_s is None else clock.steady_s() - began - number * pace.every_s
-        done = _one(store, look, clock, interval_ms=interval_ms, missed=missed)
+        late_s = 0.0 if pace.every_s is None else clock.steady_s() - started_s - number * pace.every_s
+        done = _one(store, take_pass, clock, interval_ms=interval_ms, missed=missed)
         yield replace(done, missed_because=because)
         if pace.every_s is None:
             keeper.work(None)
             return
-        due = int((clock.steady_s() - began) / pace.every_s) + 1
+        due = int((clock.steady_s() - started_s) / pace.every_s) + 1
         missed = max(due - number - 1, 0)
         because = _longest(done, late_s) if missed else None
         number = max(due, number + 1)
         if pace.for_s is not None and number * pace.every_s >= pace.for_s:
             keeper.work(None)
             return
-        keeper.work(began + number * pace.every_s)
-        left = began + number * pace.every_s - clock.steady_s()
-        if left > 0:
-            clock.sleep(left)
+        keeper.work(started_s + number * pace.every_s)
+        remaining_s = started_s + number * pace.every_s - clock.steady_s()
+        if remaining_s > 0:
+            clock.sleep(remaining_s)
 
 
 def _longest(done: PassReport, late_s: float) -> str:
     """Return why passes after this one were skipped: its longest phase. late_s: delay of its start."""
-    took = [
+    phases = [
         (done.duration_ms, "reading the cluster"),
         (done.storing_ms, "writing to the disk of the store"),
         (round(late_s * 1000), "housekeeping of the store before it"),
     ]
-    longest_ms, what = max(took)
+    longest_ms, what = max(phases)
     return f"{what} took {format_duration(longest_ms)} in the previous pass"
 
 
 def _one(
-    store: Store, look: Callable[[int], Pass], clock: Clock, *, interval_ms: int | None, missed: int
+    store: Store, take_pass: Callable[[int], Pass], clock: Clock, *, interval_ms: int | None, missed: int
 ) -> PassReport:
-    at_ms, began = clock.now_ms(), clock.steady_s()
+    at_ms, started_s = clock.now_ms(), clock.steady_s()
     try:
-        check_clock(store, at_ms)  # before a cluster is asked for nothing
+        check_clock(store, at_ms)  # first, because reading the cluster would be in vain
         try:
-            result = look(at_ms)
+            result = take_pass(at_ms)
         except AnotherCluster:
             raise
         except KctlError as exc:
             result = Pass(failures=[exc.message])
-        ended_ms = at_ms + round((clock.steady_s() - began) * 1000)
+        ended_ms = at_ms + round((clock.steady_s() - started_s) * 1000)
         done = put_pass(store, at_ms, ended_ms, result, interval_ms=interval_ms, missed=missed)
-        return replace(done, storing_ms=max(at_ms + round((clock.steady_s() - began) * 1000) - ended_ms, 0))
+        return replace(done, storing_ms=max(at_ms + round((clock.steady_s() - started_s) * 1000) - ended_ms, 0))
     except AnotherCluster:
         raise
     except KctlError as exc:
-        ended_ms = at_ms + round((clock.steady_s() - began) * 1000)
+        ended_ms = at_ms + round((clock.steady_s() - started_s) * 1000)
         return report(at_ms, ended_ms, Pass(), stored=False, missed=missed, error=exc.message)
 
 
@@ -135,18 +136,18 @@ class _Housekeeping:
         self._tell = tell
         self._clock = clock
         self._steps: Iterator[None] | None = None
-        self._began_s = float("-inf")
+        self._started_s = float("-inf")
         self._hour: Hour | None = None
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
     def work(self, until_s: float | None) -> None:
         """Work until this time (monotonic clock), at least one step; None: finish the round."""
         if self._steps is None:
             now_s, hour = self._clock.steady_s(), hour_of(self._clock.now_ms())
-            crowded = len(self._store.counting(hour).files) > _MOST_LOOSE
-            if now_s - self._began_s < HOUSEKEEPING_EVERY_S and hour == self._hour and not crowded:
+            crowded = len(self._store.counting(hour).files) > _MAX_UNCOMPACTED
+            if now_s - self._started_s < HOUSEKEEPING_EVERY_S and hour == self._hour and not crowded:
                 return
-            self._began_s, self._hour = now_s, hour
+            self._started_s, self._hour = now_s, hour
             self._steps = self._round()
         for _ in self._steps:
             if until_s is not None and self._clock.steady_s() >= until_s:
@@ -160,23 +161,23 @@ class _Housekeeping:
                     yield
             for hour in self._store.hours():
                 yield from self._tidy(hour)
-        except KctlError as exc:  # disk full, say: what counts is as it was, and the next round tries again
-            self._say(exc.message)
+        except KctlError as exc:  # e.g. disk full: valid files are unchanged, and the next round tries again
+            self._report_once(exc.message)
 
     def _tidy(self, hour: Hour) -> Iterator[None]:
-        loose = len(self._store.counting(hour).files)
-        if hour.end_ms <= self._clock.now_ms() or loose > _MOST_LOOSE:
-            for path in self._store.strangers(hour) if loose > 1 else ():
-                self._say(f"{path} is not a file of the store and is ignored")
+        file_count = len(self._store.counting(hour).files)
+        if hour.end_ms <= self._clock.now_ms() or file_count > _MAX_UNCOMPACTED:
+            for path in self._store.strangers(hour) if file_count > 1 else ():
+                self._report_once(f"{path} is not a file of the store and is ignored")
             try:
                 yield from compact(self._store, hour)
             except NotCompacted as exc:
-                self._say(f"an hour of the store cannot be compacted: {exc}")
+                self._report_once(f"an hour of the store cannot be compacted: {exc}")
         discard(self._store, hour)
         yield
 
-    def _say(self, text: str) -> None:
+    def _report_once(self, text: str) -> None:
         """Report a problem once, although rounds repeat."""
-        if text not in self._told:
-            self._told.add(text)
+        if text not in self._reported:
+            self._reported.add(text)
             self._tell(text)

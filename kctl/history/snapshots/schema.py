@@ -1,27 +1,27 @@
-"""The tables of the snapshot store: columns, their order within a file, and how they are written.
+"""The tables of the snapshot store: columns, their order within a file, and their encoding.
 
-A pass is one look at the cluster. Its time, `at_ms` (UTC, milliseconds since 1970, when the pass began), is in each of
-its rows and is its identity: no two passes in a store have the same. What a pass read between at_ms and its ended_ms
-counts as read at at_ms.
+A pass is one snapshot of the cluster. Its time, `at_ms` (start of the pass in UTC milliseconds since 1970), is in each
+of its rows and identifies it: times are unique within a store. All values that a pass reads between at_ms and its
+ended_ms count as read at at_ms.
 
-- `commits`: a partition that a group has committed or was given. committed_offset null: it was given, and has no
-  commit. deleted: the topic or partition does not exist (its offsets are null); offsets that are null otherwise could
-  not be read. leader_epoch and topic_id are the partition's, not the commit's: another topic_id is another topic of
-  the same name (null on brokers before 2.8).
-- `groups`: each group that was listed. state, protocol_type and coordinator as brokers say; members null: not asked.
-- `owners`: each partition that a member was assigned.
+- `commits`: a partition with a commit of a group, or assigned to one of its members. committed_offset null: assigned,
+  without a commit. deleted: the topic or partition does not exist (its offsets are null); other null offsets could not
+  be read. leader_epoch and topic_id are the partition's, not the commit's: a different topic_id is a different topic
+  of the same name (null on brokers before 2.8).
+- `groups`: each listed group. state, protocol_type and coordinator as reported by brokers; members null: not requested.
+- `owners`: each partition that is assigned to a member.
 - `logs`: each partition of the cluster, from its leader. log_end_offset is the high watermark; last_stable_offset is
-  lower while transactions are open; oldest_timestamp_ms is of the first record (null: empty, or not known). leader -1:
-  none.
-- `replicas`: each replica in a log dir; future: a copy on its way to that log dir.
-- `log_dirs`: each log dir. Sizes are of its volume, null on brokers before 3.3; error: why it is offline.
-- `configs`: a topic's configs, when they have changed and at least once in each hour.
-- `passes`: what each pass came to. It is the record by which a pass counts: rows of other tables without it belong to
-  a pass that never ended. complete: everything was read; if not, `failures` says what was not. tables: those that the
-  pass has rows in. interval_ms: of the collector, null for a single pass. missed: how many passes that were due before
-  this one were left out because one took too long.
+  lower while transactions are open; oldest_timestamp_ms is that of the first record (null: empty, or unknown).
+  leader -1: none.
+- `replicas`: each replica in a log dir; future: a replica that is being moved to that log dir.
+- `log_dirs`: each log dir. Sizes are those of its volume, null on brokers before 3.3; error: why it is offline.
+- `configs`: the configs of a topic, stored after changes and at least once per hour.
+- `passes`: the result of each pass, which makes it valid: rows of other tables without it belong to an unfinished pass.
+  complete: everything was read; `failures` lists what was not. tables: those in which the pass has rows. interval_ms:
+  of the collector, null for a single pass. missed: number of due passes that were skipped before this one because
+  an earlier pass took too long.
 
-Sorted by `SORT_KEYS` within each file; row groups have statistics, so that a reader takes a range of groups.
+Rows are sorted by `SORT_KEYS` within each file; row groups have ranges, so that a reader can read a range of groups.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ VERSION = 1
 COMMITS, GROUPS, OWNERS, LOGS = "commits", "groups", "owners", "logs"
 REPLICAS, LOG_DIRS, CONFIGS, PASSES = "replicas", "log_dirs", "configs", "passes"
 
-# Columns as (name, type, may be null). Types are names of Arrow's, so that this module costs nothing to import.
+# Columns as (name, type, nullable). Types are names of Arrow types, which keeps the import of this module cheap.
 _Column = tuple[str, str, bool]
 _AT: _Column = ("at_ms", "int64", False)
 
@@ -128,7 +128,7 @@ COLUMNS: dict[str, tuple[_Column, ...]] = {
 
 TABLES = tuple(COLUMNS)
 
-# No two rows of a table have the same key.
+# Keys are unique within a table.
 SORT_KEYS: dict[str, tuple[str, ...]] = {
     COMMITS: ("group", "topic", "partition", "at_ms"),
     GROUPS: ("group", "at_ms"),
@@ -142,8 +142,8 @@ SORT_KEYS: dict[str, tuple[str, ...]] = {
 
 ROW_GROUP_ROWS = 100_000
 
-# Offsets, sizes and timestamps change little from row to row in a sorted file. What has few values within a row group
-# (names, times of passes, partition numbers, leaders) goes into dictionaries.
+# Offsets, sizes and timestamps change little from row to row in a sorted file. Columns with few values per row group
+# (names, times of passes, partition numbers, leaders) are dictionary-encoded.
 _DELTA = frozenset({
     "committed_offset", "log_start_offset", "log_end_offset", "last_stable_offset", "oldest_timestamp_ms",
     "size_bytes", "offset_lag", "total_bytes", "usable_bytes", "ended_ms",
@@ -151,22 +151,22 @@ _DELTA = frozenset({
 
 
 def delta_columns(table: str) -> list[str]:
-    """The columns written as DELTA_BINARY_PACKED."""
+    """Return the columns that are written as DELTA_BINARY_PACKED."""
     return [name for name, _, _ in COLUMNS[table] if name in _DELTA]
 
 
 def dictionary_columns(table: str) -> list[str]:
-    """The columns written with a dictionary: all others that can have one."""
+    """Return the columns that are written with a dictionary: all others that support one."""
     return [name for name, kind, _ in COLUMNS[table] if name not in _DELTA and kind not in {"bool", "list<string>"}]
 
 
 def text_columns(table: str) -> list[str]:
-    """The columns that a reader may want as dictionaries (pyarrow's read_dictionary)."""
+    """Return the columns that can be read as dictionaries (pyarrow's read_dictionary)."""
     return [name for name, kind, _ in COLUMNS[table] if kind == "string"]
 
 
 def arrow_schema(table: str) -> pa.Schema:
-    """The table's schema. Raises KeyError for a table that there is not."""
+    """Return the schema of a table. Raises KeyError for an unknown table."""
     import pyarrow as pa
 
     types = {

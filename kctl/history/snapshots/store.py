@@ -24,7 +24,7 @@ from kctl.history.snapshots.rows import EVERYTHING, BadRows, RowWriter, read_row
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_MOST_BYTES = 64 * 1024  # of kctl-store.json
+_MAX_BYTES = 64 * 1024  # of kctl-store.json
 
 
 class Damaged(NamedTuple):
@@ -102,7 +102,7 @@ class Store:
             return [row for batch in read_rows(stream, schema.PASSES, EVERYTHING) for row in batch.to_pylist()]
 
     def has_rows(self, table: str, hour: Hour, file: DataFile) -> bool:
-        """Return True if `passes` says that the passes of a file have rows in `table`, or cannot be read."""
+        """Return True if the passes of a file have rows in `table`, or if `passes` cannot be read."""
         try:
             rows = self.passes(hour, file)
         except (BadRows, OSError):
@@ -115,7 +115,7 @@ def open_store(path: Path) -> Store:
     about = path / STORE_FILE
     try:
         with files.opened(about) as stream:
-            data = stream.read(_MOST_BYTES + 1)
+            data = stream.read(_MAX_BYTES + 1)
     except FileNotFoundError:
         raise NotFound(
             f"{path} is not a store of snapshots: it has no {STORE_FILE}",
@@ -131,7 +131,7 @@ def open_store(path: Path) -> Store:
 def _cluster_id(about: Path, data: bytes) -> str | None:
     """Return the cluster named in a valid kctl-store.json."""
     try:
-        result = json.loads(data) if len(data) <= _MOST_BYTES else None
+        result = json.loads(data) if len(data) <= _MAX_BYTES else None
     except (ValueError, RecursionError):
         result = None
     if not isinstance(result, dict) or result.get("format") != schema.FORMAT:
@@ -157,7 +157,7 @@ def create_store(path: Path, cluster_id: str | None) -> Store:
     """
     try:
         path.mkdir(parents=True, exist_ok=True)
-        # Of a kctl that was making the same store just now, or died while it did.
+        # The lock and a temporary file may exist while another kctl creates the same store, or after it crashed.
         others = set(files.names(path)) - {LOCK_FILE, f".{STORE_FILE}{files.TEMPORARY}"}
     except (FileExistsError, NotADirectoryError):
         raise UsageError(

@@ -27,13 +27,13 @@ def check_files(
     with_rows = _with_rows(store, from_ms, to_ms)
     for hour, file in chosen_files(store, from_ms, to_ms):
         first = hour.start_ms if file.compacted else file.at_ms
-        expected = {table for at_ms, own in with_rows if first <= at_ms <= file.at_ms for table in own}
+        expected = {table for at_ms, names in with_rows if first <= at_ms <= file.at_ms for table in names}
         for each in _damaged(store, hour, file, tables, expected):
             damaged(each)
 
 
 def _with_rows(store: Store, from_ms: int, to_ms: int) -> list[tuple[int, list[str]]]:
-    """Return the passes and the tables that have rows of them. Damage to `passes` is reported by its readers."""
+    """Return the passes and the tables in which they have rows. Readers of `passes` report damage to it."""
     batches = read_table(store, schema.PASSES, from_ms, to_ms, damaged=lambda _: None, columns=("at_ms", "tables"))
     return [(row["at_ms"], row["tables"] or []) for batch in batches for row in batch.to_pylist()]
 

@@ -198,7 +198,7 @@ def looks(groups: Groups, tmp_path_factory: pytest.TempPathFactory) -> Looks:
                 admin.alter_group_offsets(found.steady, at)
                 time.sleep(0.3)
                 at_ms = _now_ms()
-                put_pass(store, at_ms, _now_ms(), collector.look(client, at_ms))
+                put_pass(store, at_ms, _now_ms(), collector.take_pass(client, at_ms))
     finally:
         admin.close()
     return found

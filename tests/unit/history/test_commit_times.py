@@ -194,7 +194,7 @@ def test_readings_of_a_store_go_by_the_logs(tmp_path: Path) -> None:
 def test_a_group_in_two_logs_is_refused(tmp_path: Path) -> None:
     logs = offsets_logs([_log(tmp_path / name, "g", _every(1)) for name in ("a copy", "another copy")])
     with pytest.raises(UsageError, match="in two logs"):
-        times_of_logs(logs, [T + MINUTE_MS], Span(), told=pytest.fail)
+        times_of_logs(logs, [T + MINUTE_MS], Span(), report=pytest.fail)
 
 
 def test_stop_is_exact_with_commit_times(tmp_path: Path) -> None:

@@ -410,7 +410,7 @@ class _Collector:
     def __init__(self, _cluster_id: str | None) -> None:
         pass
 
-    def look(self, _client: object, _at_ms: int) -> Pass:
+    def take_pass(self, _client: object, _at_ms: int) -> Pass:
         return self.found
 
 
@@ -462,7 +462,7 @@ def test_two_looks_have_rates_and_no_status(monkeypatch: pytest.MonkeyPatch) -> 
     looks, clock = [_pass(0), _pass(40)], [_at(0), _at(40)]
     slept: list[float] = []
     _live(monkeypatch, looks[0], None)  # which puts the stand-ins in place
-    monkeypatch.setattr(_Collector, "look", lambda _self, _client, _at_ms: looks.pop(0))
+    monkeypatch.setattr(_Collector, "take_pass", lambda _self, _client, _at_ms: looks.pop(0))
     monkeypatch.setattr(time, "sleep", slept.append)
     client: Any = _Cluster()
     plan = plan_live(client, None, EVERYTHING, now_ms=lambda: clock.pop(0), observe_s=5)

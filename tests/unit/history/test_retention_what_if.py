@@ -14,11 +14,11 @@ from kctl.history.retention.tombstones import (
     CompactedSegment,
     dedupe_keys,
     dirty,
-    dirty_at_least,
-    stands_still,
+    due_since_ms,
+    is_cleaner_stalled,
+    min_dirty_ratio,
+    needs_cleaning,
     tombstones_until_ms,
-    wanted_since_ms,
-    wants_cleaning,
 )
 from kctl.history.retention.what_if import Change, Freed, KnownLog, freed, lost_unread, offsets_at, parse_change
 from kctl.lag.log_config import LogConfig
@@ -78,7 +78,7 @@ def test_the_rest_of_the_configs_stays() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "limits", "expected"),
+    ("before", "limits", "expected"),
     [
         (log(), config(retention_bytes=400 * MB, segment_bytes=100 * MB), Freed(500 * MB, 600 * MB, 1600)),
         (log(), config(retention_bytes=2000 * MB, segment_bytes=100 * MB), Freed(0, 0, 1000)),
@@ -95,16 +95,16 @@ def test_the_rest_of_the_configs_stays() -> None:
         (log(size=0, ends=(LogEnd(NOW, 1000),), oldest=None), config(retention_bytes=0), Freed(0, 0, 1000)),
     ],
 )
-def test_freed(found: KnownLog, limits: LogConfig, expected: Freed | None) -> None:
-    assert freed(found, limits, NOW) == expected
+def test_freed(before: KnownLog, limits: LogConfig, expected: Freed | None) -> None:
+    assert freed(before, limits, NOW) == expected
 
 
 def test_history_tells_when_messages_were_written() -> None:
     """All but ten messages were written in the last hour: an even spread would free half of the log."""
     late = log(ends=(LogEnd(NOW - HOUR_MS, 1010), LogEnd(NOW, 2000)))
-    found = freed(late, config(retention_ms=50 * HOUR_MS), NOW)
-    assert found is not None
-    assert found.most_bytes < 10 * MB
+    result = freed(late, config(retention_ms=50 * HOUR_MS), NOW)
+    assert result is not None
+    assert result.most_bytes < 10 * MB
 
 
 def test_before_all_that_is_known_it_is_a_range() -> None:
@@ -137,13 +137,13 @@ def test_ranges_are_within_the_log(
         ends.append(LogEnd(NOW - (len(steps) - 1 - number) * HOUR_MS, end))
     known = KnownLog("t", 0, size, start, oldest, tuple(ends))
     limits = config(retention_ms=ms, retention_bytes=limit, segment_bytes=segment)
-    found = freed(known, limits, NOW)
-    assert found is not None
-    assert 0 <= found.least_bytes <= found.most_bytes <= size
-    assert start <= found.start_offset_at_most <= end
+    result = freed(known, limits, NOW)
+    assert result is not None
+    assert 0 <= result.least_bytes <= result.most_bytes <= size
+    assert start <= result.start_offset_at_most <= end
     shorter = freed(known, limits._replace(retention_ms=ms // 2 if ms > 0 else ms), NOW)
     assert shorter is not None
-    assert shorter.most_bytes >= found.most_bytes
+    assert shorter.most_bytes >= result.most_bytes
 
 
 @pytest.mark.parametrize(
@@ -174,9 +174,9 @@ SEGMENTS = [CompactedSegment(base, 100, NOW - (4 - base // 10) * HOUR_MS) for ba
     ],
 )
 def test_dirty(known: dict[str, int], clean: int, cleanable: int, ratio: float | None, offsets: int) -> None:
-    given = {"cleaned_to": None, "log_start": None, "last_stable": None, **known}
-    found = dirty(SEGMENTS, now_ms=NOW, **given)  # type: ignore[arg-type]
-    assert (found.clean_bytes, found.cleanable_bytes, found.ratio, found.offsets) == (clean, cleanable, ratio, offsets)
+    inputs = {"cleaned_to": None, "log_start": None, "last_stable": None, **known}
+    state = dirty(SEGMENTS, now_ms=NOW, **inputs)  # type: ignore[arg-type]
+    assert (state.clean_bytes, state.cleanable_bytes, state.ratio, state.offsets) == (clean, cleanable, ratio, offsets)
 
 
 def test_a_log_has_a_segment() -> None:
@@ -185,12 +185,12 @@ def test_a_log_has_a_segment() -> None:
 
 
 def test_what_the_cleaner_takes() -> None:
-    found = dirty(SEGMENTS, cleaned_to=10, log_start=None, last_stable=None, now_ms=NOW)
+    result = dirty(SEGMENTS, cleaned_to=10, log_start=None, last_stable=None, now_ms=NOW)
     compact = LogConfig("t", "compact", min_cleanable_dirty_ratio=0.5)
-    assert wants_cleaning(found, compact)
-    assert not wants_cleaning(found, compact._replace(min_cleanable_dirty_ratio=0.7))
-    assert not wants_cleaning(found, compact._replace(cleanup_policy="delete"))
-    assert wants_cleaning(found, LogConfig("t", "compact"))  # 0.5 is Kafka's default
+    assert needs_cleaning(result, compact)
+    assert not needs_cleaning(result, compact._replace(min_cleanable_dirty_ratio=0.7))
+    assert not needs_cleaning(result, compact._replace(cleanup_policy="delete"))
+    assert needs_cleaning(result, LogConfig("t", "compact"))  # 0.5 is Kafka's default
 
 
 @pytest.mark.parametrize(
@@ -205,8 +205,8 @@ def test_what_the_cleaner_takes() -> None:
 )
 def test_since_when_it_waits(limit: float, cleaned_to: int | None, since: int | None) -> None:
     segments = [each._replace(closed_ms=each.base_offset) for each in SEGMENTS]
-    found = dirty(segments, cleaned_to=cleaned_to, log_start=None, last_stable=None, now_ms=NOW)
-    assert wanted_since_ms(segments, found, LogConfig("t", "compact", min_cleanable_dirty_ratio=limit)) == since
+    result = dirty(segments, cleaned_to=cleaned_to, log_start=None, last_stable=None, now_ms=NOW)
+    assert due_since_ms(segments, result, LogConfig("t", "compact", min_cleanable_dirty_ratio=limit)) == since
 
 
 def test_a_cleaner_that_stands_still_shows_in_sizes() -> None:
@@ -215,10 +215,10 @@ def test_a_cleaner_that_stands_still_shows_in_sizes() -> None:
     cleaned = growth([SizeSample(0, 100), SizeSample(HOUR_MS, 1500), SizeSample(2 * HOUR_MS, 1000)])
     assert grows is not None
     assert cleaned is not None
-    assert dirty_at_least(grows, compact) == 0.8  # 900 were added, one segment of them is active
-    assert stands_still(grows, compact) is True
-    assert stands_still(cleaned, compact) is False
-    assert stands_still(grows, compact._replace(cleanup_policy="delete")) is None
+    assert min_dirty_ratio(grows, compact) == 0.8  # 900 were added, one segment of them is active
+    assert is_cleaner_stalled(grows, compact) is True
+    assert is_cleaner_stalled(cleaned, compact) is False
+    assert is_cleaner_stalled(grows, compact._replace(cleanup_policy="delete")) is None
 
 
 def test_keys_that_fit_into_the_buffer() -> None:
@@ -227,7 +227,7 @@ def test_keys_that_fit_into_the_buffer() -> None:
 
 
 @pytest.mark.parametrize(
-    ("policy", "time_lag", "kept", "min_lag", "expected"),
+    ("policy", "time_lag", "retained", "min_lag", "expected"),
     [
         ("compact", 10 * HOUR_MS, 24 * HOUR_MS, 0, 14 * HOUR_MS),
         ("compact", 30 * HOUR_MS, 24 * HOUR_MS, 0, 0),
@@ -238,10 +238,10 @@ def test_keys_that_fit_into_the_buffer() -> None:
     ],
 )
 def test_how_long_deletions_can_be_read(
-    policy: str, time_lag: int | None, kept: int, min_lag: int, expected: int | None
+    policy: str, time_lag: int | None, retained: int, min_lag: int, expected: int | None
 ) -> None:
-    found = LogConfig("t", policy, delete_retention_ms=kept, min_compaction_lag_ms=min_lag)
-    assert tombstones_until_ms(time_lag, found) == expected
+    topic_config = LogConfig("t", policy, delete_retention_ms=retained, min_compaction_lag_ms=min_lag)
+    assert tombstones_until_ms(time_lag, topic_config) == expected
 
 
 # --- when the disk is full ------------------------------------------------------------------------------------------
@@ -298,7 +298,7 @@ def test_a_group_that_stands_still_loses_all_that_is_unread(
 
 
 def test_the_join_names_who_loses_most_first() -> None:
-    found = losses(
+    result = losses(
         [
             reader("keeps-up", lag=0, consumed_per_s=3.0),
             reader("behind"),
@@ -307,6 +307,6 @@ def test_the_join_names_who_loses_most_first() -> None:
         ],
         HOUR_MS,
     )
-    assert [row.group for row in found] == ["overtaken", "behind"]
-    assert (found[1].partition_count, found[1].unread, found[1].sole, found[1].deleted) == (2, 14_600, 7_300, 0)
-    assert found[0].loss_eta_ms == 0
+    assert [row.group for row in result] == ["overtaken", "behind"]
+    assert (result[1].partition_count, result[1].unread, result[1].sole, result[1].deleted) == (2, 14_600, 7_300, 0)
+    assert result[0].loss_eta_ms == 0

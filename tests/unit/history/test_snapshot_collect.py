@@ -111,7 +111,7 @@ def fake() -> FakeCluster:
 
 def look(collector: Collector, fake: FakeCluster, at_ms: int = HOUR.start_ms) -> Pass:
     fake.asked.clear()
-    return collector.look(cast("ClusterClient", fake), at_ms)
+    return collector.take_pass(cast("ClusterClient", fake), at_ms)
 
 
 def test_a_pass(fake: FakeCluster) -> None:

@@ -257,7 +257,7 @@ def test_a_file_that_claims_too_much_is_not_read(tmp_path: Path, monkeypatch: py
     store = create_store(tmp_path / "s", "c")
     put(store, 0, Pass(rows={schema.LOG_DIRS: [(1, f"d{i:05d}", 1, 1, None) for i in range(10_000)]}))
     assert len(seen(store)[schema.LOG_DIRS]) == 10_000
-    for limit, reason in (("_MOST_ROWS_PER_BYTE", "claims 10,000 rows in"), ("_MOST_ROW_GROUP_BYTES", "a row group")):
+    for limit, reason in (("_MAX_ROWS_PER_BYTE", "claims 10,000 rows in"), ("_MAX_ROW_GROUP_BYTES", "a row group")):
         with monkeypatch.context() as patch:
             patch.setattr(rows, limit, 0)
             damaged: list[Damaged] = []

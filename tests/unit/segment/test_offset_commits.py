@@ -255,12 +255,12 @@ def _log(rng: random.Random) -> list[list[bytes]]:
 def _compare(seed: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(seed)
     monkeypatch.setattr(offsets_history, "PIECE_BYTES", rng.choice([64, 300, 1000, 1 << 20]))
-    monkeypatch.setattr(offsets_history, "_LEAST_BYTES", 200)
+    monkeypatch.setattr(offsets_history, "_MIN_BYTES", 200)
     for number, parts in enumerate(_log(rng)):
         write(folder, number * 1000, parts)
     notes, plain_notes = CommitNotes(), CommitNotes()
     expected = list(_plain(folder, plain_notes))
-    rows = [row for each in read_log(partition_log(folder), told=notes) for row in each.to_pylist()]
+    rows = [row for each in read_log(partition_log(folder), notes=notes) for row in each.to_pylist()]
     assert [row["error"] for row in rows if row["error"]] == plain_notes.texts
     found = [
         OffsetCommit(
