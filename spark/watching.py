@@ -88,7 +88,7 @@ class _Watcher(threading.Thread):
                 _show(self._context, self._message, self._progress)
 
     def stop(self) -> None:
-        """End the thread and wait for it: it must not talk to a JVM that goes."""
+        """Stop the thread and wait for it: it must not call a JVM that is exiting."""
         self._done.set()
         self.join(timeout=5.0)
 
@@ -98,7 +98,7 @@ def _show(context: SparkContext, message: str, progress: Progress) -> None:
     try:
         tracker = context.statusTracker()
         result = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-    except Exception:  # noqa: BLE001 - a display must not fail a job; the job tells its own failure
+    except Exception:  # noqa: BLE001 - a display must not fail a job; the job reports its own failure
         return
     stages = [stage for stage in result if stage is not None]
     if stages:
