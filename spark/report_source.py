@@ -21,7 +21,7 @@ from kctl.history.evaluate.windows import NotSorted
 from kctl.history.lag.request import GROUP, PARTITION, LagQuery
 from kctl.history.lag.row_batches import kinds
 from kctl.history.lag.status_rows import GroupStatus, PartitionStatus
-from kctl.history.report.group_series import GroupsPart, Listed, Most, read_part, times_of
+from kctl.history.report.group_series import GroupsPart, Listed, RowLimits, read_part, times_of
 from kctl.history.report.model import GroupSeries, State, StatusSpan
 from kctl.history.snapshots.columns import column
 from kctl.history.snapshots.store import Damaged
@@ -40,13 +40,13 @@ SCHEMA = StructType([StructField("kind", StringType()), StructField("value", Str
 _LISTED, _WORST, _SERIES, _ERROR = "listed", "worst", "series", "error"
 
 
-def read(query: LagQuery, groups: GroupRange, passes: Sequence[int], most: Most) -> Iterator[tuple[str, str]]:
+def read(query: LagQuery, groups: GroupRange, passes: Sequence[int], limits: RowLimits) -> Iterator[tuple[str, str]]:
     """Yield the rows of a range of groups, then the errors. Needs no Spark."""
     damaged: list[Damaged] = []
     errors: list[str] = []
     part = GroupsPart()
     try:
-        part = read_part(query, groups, times_of(passes), most, damaged)
+        part = read_part(query, groups, times_of(passes), limits, damaged)
     except KctlError as exc:
         errors.append(exc.message)
     except NotSorted as exc:
@@ -98,9 +98,11 @@ def _row(kind: type[Any], by: str, values: Sequence[Any]) -> Any:
 # --- Spark ----------------------------------------------------------------------------------------------------------
 
 
-def read_share(query: LagQuery, passes: Sequence[int], most: Most, groups: GroupRange) -> Iterator[pa.RecordBatch]:
+def read_share(
+    query: LagQuery, passes: Sequence[int], limits: RowLimits, groups: GroupRange
+) -> Iterator[pa.RecordBatch]:
     """Yield the rows of `read` as a batch of SCHEMA. Runs in a task."""
-    rows = list(read(query, groups, passes, most))
+    rows = list(read(query, groups, passes, limits))
     if rows:
         arrays = [column([row[place] for row in rows], pa.string()) for place in (0, 1)]
         yield pa.RecordBatch.from_arrays(arrays, names=["kind", "value"])
@@ -109,9 +111,9 @@ def read_share(query: LagQuery, passes: Sequence[int], most: Most, groups: Group
 def read_by_spark(spark: SparkSession) -> ReadGroups:
     """Return a function that reads the groups of a plan in Spark's tasks."""
 
-    def read_groups(plan: LagPlan, times: Times, most: Most, lacking: list[str]) -> Iterator[GroupsPart]:
+    def read_groups(plan: LagPlan, times: Times, limits: RowLimits, lacking: list[str]) -> Iterator[GroupsPart]:
         passes = tuple(times.passes.tolist())
-        reads = partial(read_share, plan.query, passes, most)
+        reads = partial(read_share, plan.query, passes, limits)
         rows = task_source.load(spark, FORMAT, SCHEMA, reads, plan.ranges).collect()
         yield unpacked(((row[0], row[1]) for row in rows), lacking)
 

@@ -1,4 +1,4 @@
-"""Where a report over time is evaluated: in kctl's own processes, or by Spark (kctl.commands.spark.engine)."""
+"""Engines that evaluate reports over time: kctl's own processes here, Spark in kctl.commands.spark.engine."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class Run(ABC):
         """Return the function that rolls up hours."""
 
     def emit(self, inv: Invocation, rows: Sequence[Any], tables: Callable[[], Sequence[Table]]) -> None:
-        """Keep the rows to be shown when the progress display has ended."""
+        """Store the rows for `show`, which runs after the progress display has ended."""
         self._emit = lambda: inv.emit(rows, tables)
 
     def show(self) -> None:

@@ -68,7 +68,7 @@ def store_request(
     explain: bool,
     wide: bool = False,
 ) -> StoreRequest:
-    """Validate the options and find the newest snapshot. Raises UsageError, NotFound, and what open_store raises."""
+    """Validate the options and find the newest snapshot. Raises UsageError, NotFound, and the errors of open_store."""
     from kctl.base.moments import parse_moment
     from kctl.base.units import parse_duration_ms
     from kctl.history.retention.what_if import parse_change
@@ -180,11 +180,11 @@ def _check_topics(topics: Names, outlook: Outlook) -> None:
     """Raise NotFound if a topic given by name is missing, or if the patterns match no topic."""
     if topics.everything:
         return
-    known = {*outlook.disks.configs, *(row.topic for row in outlook.disks.replicas)}
-    missing = sorted(set(topics.exact) - known)
+    stored = {*outlook.disks.configs, *(row.topic for row in outlook.disks.replicas)}
+    missing = sorted(set(topics.exact) - stored)
     if missing:
         raise NotFound(f"topic {missing[0]!r} is not in the snapshots", hint="`kctl topic list` shows the topics")
-    if not any(name in topics for name in known):
+    if not any(name in topics for name in stored):
         raise topics.nothing("topic")
 
 

@@ -121,8 +121,8 @@ def _catch_up(inv: Invocation, store: Store, engine: Callable[[], Engine]) -> Ca
     """Create missing rollups. The engine is started only if hours are missing."""
     from kctl.history.rollups.catch_up import catch_up, missing_hours
 
-    chosen = engine() if missing_hours(store) else OwnProcesses()
-    with chosen.running(inv) as run, run.watched("rolling up"):
+    runner = engine() if missing_hours(store) else OwnProcesses()
+    with runner.running(inv) as run, run.watched("rolling up"):
 
         def show(done: int, total: int) -> None:
             if run.progress is not None:
@@ -157,21 +157,21 @@ def _emit(
 
     period_ms = _HOUR_MS * (24 if every is Every.DAY else 1)
     all_courses = courses(of.value, rows, period_ms)
-    shown = all_courses if top is None else all_courses[:top]
+    selected = all_courses if top is None else all_courses[:top]
     if top is not None:
-        keys = {course.key for course in shown}
+        keys = {course.key for course in selected}
         names = _key_names(of)
         rows = [row for row in rows if tuple(row[name] for name in names) in keys]
     output_rows = rows if inv.output in output.FOR_PEOPLE else with_times(of.value, rows)
-    inv.emit(output_rows, lambda: [_table(of, shown)])
+    inv.emit(output_rows, lambda: [_table(of, selected)])
     if parquet.where is not None:
         from kctl.history.parquet import write_table
         from kctl.history.snapshots.rollup_files import table_of
 
         write_table(table_of(of.value, rows), parquet.where)
         output.note(f"written to {parquet.where}")
-    if len(shown) < len(all_courses):
-        output.note(f"showing {len(shown)} of {len(all_courses)}, largest change first")
+    if len(selected) < len(all_courses):
+        output.note(f"showing {len(selected)} of {len(all_courses)}, largest change first")
 
 
 def _key_names(of: Of) -> tuple[str, ...]:
@@ -202,7 +202,7 @@ def _table(of: Of, selected: Sequence[Course]) -> Table:
         for course in selected
     ]
     figures = [Column(name, show=show, align="right") for name in ("first", "last", "peak")]
-    moved = [
+    counts = [
         Column(name, show=lambda value: f"{value:,}", align="right")
         for name in ("consumed", "produced")
         if any(row[name] is not None for row in rows)
@@ -210,6 +210,6 @@ def _table(of: Of, selected: Sequence[Course]) -> Table:
     title = "PEAK LAG" if of is Of.GROUPS else "BYTES"
     columns = [
         *(Column(name) for name in names), Column("course", title), *figures,
-        Column("change", show=change, align="right"), *moved,
+        Column("change", show=change, align="right"), *counts,
     ]  # fmt: skip
     return Table(columns, rows, empty="no full hour of snapshots yet")

@@ -23,8 +23,8 @@ from kctl.history.report.model import (
     FindingKind,
     GroupReport,
     LogDirReport,
+    ReportSpan,
     SilentBroker,
-    Span,
     State,
     StatusSpan,
     TopicReport,
@@ -40,7 +40,7 @@ _MIN_SHARE = 0.05  # of the growth of a disk; smaller causes are omitted
 
 
 def findings(
-    span: Span,
+    span: ReportSpan,
     groups: Iterable[GroupReport],
     partitions: Iterable[PartitionStatus],
     log_dirs: Iterable[LogDirReport],
@@ -75,7 +75,7 @@ def _needs_attention(row: GroupReport) -> bool:
     return not row.gone and row.now.status in {State.ERR, State.WARN}
 
 
-def _group(row: GroupReport, partitions: Sequence[PartitionStatus], span: Span) -> Finding:
+def _group(row: GroupReport, partitions: Sequence[PartitionStatus], span: ReportSpan) -> Finding:
     now = row.now
     since, before_span = _since(row.timeline, now.status, span)
     return Finding(
@@ -134,8 +134,8 @@ def _is_held(partitions: Sequence[PartitionStatus]) -> bool:
     """Return True if all unread messages of stalled partitions are behind open transactions
     (isolation.level=read_committed).
     """
-    still = [row for row in partitions if row.status in {"STOP", "STALL"}]
-    return bool(still) and all(row.held_by_transaction for row in still)
+    stalled = [row for row in partitions if row.status in {"STOP", "STALL"}]
+    return bool(stalled) and all(row.held_by_transaction for row in stalled)
 
 
 def _is_set_back(partitions: Sequence[PartitionStatus]) -> bool:
@@ -151,7 +151,7 @@ def _advice(now: GroupStatus, partitions: Sequence[PartitionStatus]) -> str:
     if now.ahead and status not in {"STOP", "STALL"}:
         return "check whether the topic was recreated or truncated, and set the offset with `kctl group reset-offsets`"
     if _is_held(partitions):
-        return "the producer hangs or is gone: find it with `kctl transaction hanging`, then abort the transaction"
+        return "the producer hangs or has exited: find it with `kctl transaction hanging`, then abort the transaction"
     if _is_set_back(partitions) and status != "REWIND":
         return f"check whether the reset was intended; {_of_consumers(now, worst)}"
     if status in {"STOP", "STALL"}:
@@ -180,7 +180,7 @@ def _rate(per_s: float) -> str:
     return f"{per_s:,.0f}/s" if per_s >= 10 or per_s == 0 else f"{per_s:.2g}/s"
 
 
-def _since(timeline: Sequence[StatusSpan], status: str | None, span: Span) -> tuple[datetime | None, bool]:
+def _since(timeline: Sequence[StatusSpan], status: str | None, span: ReportSpan) -> tuple[datetime | None, bool]:
     """Return when the status began, and True if that was before the span. Gaps without another status do not end it."""
     first: int | None = None
     for each in reversed(timeline):
@@ -197,11 +197,11 @@ def _since(timeline: Sequence[StatusSpan], status: str | None, span: Span) -> tu
 # --- stale values --------------------------------------------------------------------------------------------------
 
 
-def _collector(span: Span) -> Iterator[Finding]:
+def _collector(span: ReportSpan) -> Iterator[Finding]:
     for gap in span.gaps:
         if gap.open:
-            lasted = format_duration((gap.to_at - gap.from_at) // timedelta(milliseconds=1))
-            what = f"no snapshots: the last one is {lasted} old, so all values are stale"
+            age = format_duration((gap.to_at - gap.from_at) // timedelta(milliseconds=1))
+            what = f"no snapshots: the last one is {age} old, so all values are stale"
             advice = "restart `kctl history snapshot`"
             yield Finding(State.ERR, FindingKind.COLLECTOR, "of snapshots", None, what, advice, gap.from_at, None)
 
@@ -255,8 +255,8 @@ def _causes(now: LogDirOutlook) -> str | None:
     if not now.causes:
         return None
     large = [each for each in now.causes[:_MAX_CAUSES] if each.share >= _MIN_SHARE]
-    named = ", ".join(f"{each.topic or 'others'} {each.share:.0%}" for each in large)
-    return f"filled by {named or 'many topics'}"
+    topics = ", ".join(f"{each.topic or 'others'} {each.share:.0%}" for each in large)
+    return f"filled by {topics or 'many topics'}"
 
 
 def _log_dir(now: LogDirOutlook, severity: State, what: str, advice: str, due_ms: int | None) -> Finding:

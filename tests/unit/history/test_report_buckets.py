@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kctl.commands.terminal.sparkline import sparkline, state_line
-from kctl.history.report.buckets import MOST_BUCKETS, Buckets, buckets_of, status_spans
+from kctl.history.report.buckets import MAX_BUCKETS, Buckets, buckets_of, status_spans
 from kctl.history.report.model import State, StatusSpan
 
 MINUTE_MS = 60_000
@@ -37,7 +37,7 @@ def test_no_passes_are_no_buckets() -> None:
 @given(st.lists(st.integers(0, 10**13), min_size=1, max_size=50, unique=True).map(sorted))
 def test_each_pass_lies_in_a_bucket_and_they_are_few(times: list[int]) -> None:
     found = buckets_of(times)
-    assert found.size <= MOST_BUCKETS
+    assert found.size <= MAX_BUCKETS
     assert found.of(times[0]) == 0
     assert found.of(times[-1]) == found.size - 1
 

@@ -15,7 +15,7 @@ import pytest
 from kctl.commands.app import main
 from kctl.history.lag.plan import LagRequest, plan_span
 from kctl.history.report.build import report_of
-from kctl.history.report.group_series import Most
+from kctl.history.report.group_series import RowLimits
 from kctl.history.report.model import FindingKind, Report
 from kctl.history.report.verdict import with_verdict
 from kctl.history.snapshots.commit import put_pass
@@ -43,9 +43,9 @@ def report(store: Path) -> Report:
     return _report(store)
 
 
-def _report(store: Path, wanted: LagRequest | None = None, most: Most | None = None) -> Report:
+def _report(store: Path, wanted: LagRequest | None = None, limits: RowLimits | None = None) -> Report:
     plan = plan_span(store, START_MS, START_MS + HOUR_MS, wanted or LagRequest(EVERY, EVERY))
-    return report_of(plan, made_at=FROM, most=most or Most())
+    return report_of(plan, made_at=FROM, limits=limits or RowLimits())
 
 
 @pytest.fixture
@@ -167,7 +167,7 @@ def test_one_verdict_in_counts_groups_and_findings(report: Report) -> None:
 
 
 def test_most_bounds_the_lists_and_not_the_overview(store: Path, report: Report) -> None:
-    few = _report(store, most=Most(groups=1, partitions=2, topics=1))
+    few = _report(store, limits=RowLimits(groups=1, partitions=2, topics=1))
     assert few.overview == report.overview
     assert [g.now.group for g in few.groups] == ["stopped"]
     assert few.groups[0] == report.groups[0]

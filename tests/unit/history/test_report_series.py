@@ -143,10 +143,10 @@ def _alarm(
 @pytest.mark.parametrize("seed", range(16))
 def test_series_are_what_the_plain_rules_give(seed: int) -> None:
     rows, times = _random_rows(seed)
-    buckets = buckets_of(times, most=7)
+    buckets = buckets_of(times, max_buckets=7)
     watch = _watched(rows, times, buckets, size=random.Random(seed).choice([1, 2, 7, 50, 10_000]))
     names = sorted({row[1] for row in rows[schema.COMMITS]})
-    assert sorted(watch.found) == names
+    assert sorted(watch.by_group) == names
     for name in names:
         assert watch.series(name) == _plain(rows, times, buckets, name)
 
@@ -157,7 +157,7 @@ def test_borders_of_batches_do_not_matter(seed: int, size: int) -> None:
     rows, times = _random_rows(seed)
     buckets = buckets_of(times)
     one, other = _watched(rows, times, buckets, 10**6), _watched(rows, times, buckets, size)
-    assert [one.series(name) for name in one.found] == [other.series(name) for name in other.found]
+    assert [one.series(name) for name in one.by_group] == [other.series(name) for name in other.by_group]
 
 
 def test_owners_are_found_whatever_the_numbers() -> None:

@@ -118,7 +118,7 @@ def test_what_is_needed_and_what_is_not() -> None:
 
 
 def test_a_package_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bundle, "_NEEDED", ("pyarrow", "no_such_package"))
+    monkeypatch.setattr(bundle, "_REQUIRED", ("pyarrow", "no_such_package"))
     with pytest.raises(NotSupported, match="no_such_package"):
         distributions()
 
