@@ -15,8 +15,8 @@ from kctl.history.report.model import (
     Gap,
     GroupReport,
     LogDirReport,
+    ReportSpan,
     SilentBroker,
-    Span,
     State,
     StatusSpan,
 )
@@ -24,7 +24,7 @@ from kctl.history.report.verdict import DAY_MS, WEEK_MS, with_verdict
 from kctl.history.retention.disk_full import Cause
 from report_samples import BUCKETS, FROM, group_report, log_dir_report, partition_status, topic_report
 
-SPAN = Span(FROM, FROM + timedelta(hours=1), 60_000, BUCKETS, 60, 0, [], 0)
+SPAN = ReportSpan(FROM, FROM + timedelta(hours=1), 60_000, BUCKETS, 60, 0, [], 0)
 HOUR_MS = 3_600_000
 
 
