@@ -30,7 +30,7 @@ import kctl
 from kctl.base.output_file import check_output_path, open_output
 from kctl.errors import NotSupported, Reason, Refused, UsageError
 from kctl.spark.settings import EXTRA_HINT
-from kctl.spark.watching import Progress
+from kctl.spark.watching import TaskProgress
 
 ENVIRONMENT = "kctlenv"
 EXTRAS = frozenset({"codecs", "spark"})
@@ -73,7 +73,7 @@ class Bundle:
 
 
 def make_bundle(
-    out: Path, *, master: str = "spark://HOST:7077", overwrite: bool = False, progress: Progress | None = None
+    out: Path, *, master: str = "spark://HOST:7077", overwrite: bool = False, progress: TaskProgress | None = None
 ) -> Bundle:
     """Write the archive, completely or not at all. master: used in the command lines.
 
@@ -204,7 +204,7 @@ def _files_of(package: importlib.metadata.Distribution) -> Iterator[tuple[str, P
 # --- writing ------------------------------------------------------------------------------------------------------
 
 
-def _write(out: Path, files: Mapping[str, Path], progress: Progress | None) -> tuple[int, str]:
+def _write(out: Path, files: Mapping[str, Path], progress: TaskProgress | None) -> tuple[int, str]:
     """Write the archive. Return its size and SHA-256."""
     with open_output(out) as file:
         stream = _HashingStream(file)
@@ -227,7 +227,7 @@ class _HashingStream:
         self._file.flush()
 
 
-def _pack(file: IO[bytes], files: Mapping[str, Path], progress: Progress | None) -> None:
+def _pack(file: IO[bytes], files: Mapping[str, Path], progress: TaskProgress | None) -> None:
     done = reported = 0
     total = sum(path.stat().st_size for path in files.values()) if progress is not None else 0
     with _compressed(file) as stream, tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as archive:

@@ -50,7 +50,7 @@ MODULE_OPTIONS = (
     "--enable-native-access=ALL-UNNAMED",
     "-Dderby.connection.requireAuthentication=false",
 )
-# For a short-lived JVM with a small heap: code compiled by C2 or a parallel collector would come too late to pay off.
+# In a short run with a small heap, neither the C2 compiler nor a parallel collector pays off.
 FAST_START = (
     "-XX:+UseSerialGC",
     "-XX:TieredStopAtLevel=1",

@@ -21,7 +21,7 @@ from kctl.history.evaluate.windows import NotSorted
 from kctl.history.lag.request import GROUP, PARTITION, LagQuery
 from kctl.history.lag.row_batches import kinds
 from kctl.history.lag.status_rows import GroupStatus, PartitionStatus
-from kctl.history.report.group_series import GroupsPart, Listed, RowLimits, read_part, times_of
+from kctl.history.report.group_series import GroupsPart, ListedGroup, RowLimits, read_part, times_of
 from kctl.history.report.model import GroupSeries, State, StatusSpan
 from kctl.history.snapshots.columns import column
 from kctl.history.snapshots.store import Damaged
@@ -75,7 +75,7 @@ def unpacked(rows: Iterable[tuple[str, str]], lacking: list[str]) -> GroupsPart:
             lacking.append(text)
         elif kind == _LISTED:
             values, deleted = json.loads(text)
-            part.listed.append(Listed(_row(GroupStatus, GROUP, values), deleted))
+            part.listed.append(ListedGroup(_row(GroupStatus, GROUP, values), deleted))
         elif kind == _WORST:
             part.worst.append(_row(PartitionStatus, PARTITION, json.loads(text)))
         else:

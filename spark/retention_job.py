@@ -25,7 +25,7 @@ _CONFIG = ("cleanup_policy", "segment_bytes", "retention_bytes", "retention_ms")
 
 
 @dataclass(frozen=True)
-class Readings:
+class RetentionReadings:
     """Rows read from the cluster, in the columns of the row types of kctl.history.retention.live_reads."""
 
     logs: DataFrame
@@ -36,8 +36,8 @@ class Readings:
 class RetentionJob:
     """Reports computed from one reading of the cluster. now_ms: ages are relative to this time."""
 
-    def __init__(self, readings: Readings, *, now_ms: int) -> None:
-        self._readings = Readings(
+    def __init__(self, readings: RetentionReadings, *, now_ms: int) -> None:
+        self._readings = RetentionReadings(
             logs=sources.once(readings.logs),
             log_dirs=sources.once(readings.log_dirs),
             configs=sources.once(readings.configs),
@@ -159,7 +159,7 @@ def retention_job(
     spark: SparkSession, target: Target, plan: RetentionPlan, *, now_ms: int, timeout_s: float = 30.0
 ) -> RetentionJob:
     """Return the job that reads `target` as planned; nothing runs before the first action."""
-    readings = Readings(
+    readings = RetentionReadings(
         logs=sources.load(spark, sources.LOGS, target, plan.partitions, timeout_s=timeout_s),
         log_dirs=sources.load(spark, sources.LOG_DIRS, target, plan.brokers, timeout_s=timeout_s),
         configs=sources.load(spark, sources.CONFIGS, target, plan.topics, timeout_s=timeout_s),

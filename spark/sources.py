@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-class Kind(NamedTuple):
+class SourceKind(NamedTuple):
     """A source: its row schema, and the function that reads a share of the rows."""
 
     format: str
@@ -41,7 +41,7 @@ def _schema(row: type[Any], **types: Any) -> StructType:
 
 
 _INT, _LONG = IntegerType(), LongType()
-LOGS = Kind(
+LOGS = SourceKind(
     "kctl_logs",
     _schema(
         reading.LogRow,
@@ -53,7 +53,7 @@ LOGS = Kind(
     ),
     reading.read_logs,
 )
-LOG_DIRS = Kind(
+LOG_DIRS = SourceKind(
     "kctl_log_dirs",
     _schema(
         reading.LogDirRow,
@@ -67,7 +67,7 @@ LOG_DIRS = Kind(
     ),
     reading.read_log_dirs,
 )
-CONFIGS = Kind(
+CONFIGS = SourceKind(
     "kctl_configs",
     _schema(reading.ConfigRow, retention_bytes=_LONG, retention_ms=_LONG, segment_bytes=_LONG),
     reading.read_configs,
@@ -75,14 +75,14 @@ CONFIGS = Kind(
 
 
 def load(
-    spark: SparkSession, kind: Kind, target: Target, shares: Sequence[Any], *, timeout_s: float = 30.0
+    spark: SparkSession, kind: SourceKind, target: Target, shares: Sequence[Any], *, timeout_s: float = 30.0
 ) -> DataFrame:
     """Return the rows of `shares` as a DataFrame. Each action on it reads the cluster again (see `once`)."""
     read_share = partial(_read_share, kind, target, timeout_s)
     return task_source.load(spark, kind.format, kind.schema, read_share, shares)
 
 
-def _read_share(kind: Kind, target: Target, timeout_s: float, share: Any) -> Iterator[pa.RecordBatch]:
+def _read_share(kind: SourceKind, target: Target, timeout_s: float, share: Any) -> Iterator[pa.RecordBatch]:
     return batches(kind.read(target, share, timeout_s=timeout_s), kind.schema)
 
 

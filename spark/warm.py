@@ -25,7 +25,7 @@ from kctl.spark import settings as spark_settings
 from kctl.spark.class_archive import class_archive, spark_version
 from kctl.spark.session import SparkDriver
 from kctl.spark.settings import SparkSettings
-from kctl.spark.watching import Progress, watched
+from kctl.spark.watching import TaskProgress, watched
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -51,7 +51,7 @@ def warm(
     force: bool = False,
     timeout_s: float = 300.0,
     verbose: bool = False,
-    progress: Progress | None = None,
+    progress: TaskProgress | None = None,
 ) -> WarmResult:
     """Create the class archive for the installed Java and pyspark, unless a complete one exists.
 
@@ -87,7 +87,7 @@ def _result(archive: ClassArchive, created: bool, seconds: float) -> WarmResult:
 
 
 def _train(
-    settings: SparkSettings, partial: Path, deadline: Deadline, *, verbose: bool, progress: Progress | None
+    settings: SparkSettings, partial: Path, deadline: Deadline, *, verbose: bool, progress: TaskProgress | None
 ) -> None:
     with SparkDriver(settings, verbose=verbose, archive_to=partial) as driver:
         spark = driver.session()
@@ -107,11 +107,11 @@ def exercise(spark: SparkSession) -> None:
     from kctl.history.retention.usage import ROWS
     from kctl.spark import retention_job, sources
 
-    def frame(kind: sources.Kind, *rows: tuple[Any, ...]) -> DataFrame:
+    def frame(kind: sources.SourceKind, *rows: tuple[Any, ...]) -> DataFrame:
         return sources.load(spark, kind._replace(read=_SampleRows(rows)), Target("nobody", ()), [0, 1])
 
     _exercise_lag(spark)
-    readings = retention_job.Readings(
+    readings = retention_job.RetentionReadings(
         logs=frame(sources.LOGS, LogRow("t", 0, 1, 0, 10, 1), LogRow("t", 1, 1, error="made up")),
         log_dirs=frame(sources.LOG_DIRS, LogDirRow(1, "/d", 10, 5), LogDirRow(1, "/d", 10, 5, "t", 0, 7, 0, False)),
         configs=frame(sources.CONFIGS, ConfigRow("t", "delete", 1, 1, 1)),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kctl.commands.group.choice import MATCH
-from kctl.commands.history.engine import Engine, OwnProcesses, ParquetFolder
+from kctl.commands.history.engine import OwnProcesses, ParquetFolder, ReportEngine
 from kctl.commands.history.lag_view import require_match, skipped_share_groups
 from kctl.commands.history.options import (
     REQUEST_TIMEOUT_S,
@@ -122,7 +122,7 @@ def lag(ctx: typer.Context, options: LagOptions) -> None:
     report_lag(invocation(ctx), options, OwnProcesses)
 
 
-def report_lag(inv: Invocation, options: LagOptions, engine: Callable[[], Engine]) -> None:
+def report_lag(inv: Invocation, options: LagOptions, engine: Callable[[], ReportEngine]) -> None:
     """Run `kctl history lag` or `kctl spark lag`. engine: called once the other options are validated."""
     from kctl.lag.selection import names_of
 

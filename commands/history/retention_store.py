@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kctl.commands.history.engine import Run
+from kctl.commands.history.engine import ReportRun
 from kctl.commands.history.options import check_span, show_duration
 from kctl.commands.terminal import output
 from kctl.commands.terminal.invocation import Invocation
@@ -98,7 +98,7 @@ def store_request(
     return StoreRequest(store, topics, by, show, change, from_ms, to_ms, old_ms, within, explain, wide)
 
 
-def report(inv: Invocation, run: Run, request: StoreRequest) -> StoreResult:
+def report(inv: Invocation, run: ReportRun, request: StoreRequest) -> StoreResult:
     """Read the store and show the requested report."""
     from kctl.history.snapshots.remote import as_given, text_of
 

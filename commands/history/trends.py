@@ -12,7 +12,7 @@ import typer
 
 from kctl.base.text import counted
 from kctl.commands.group.choice import MATCH
-from kctl.commands.history.engine import Engine, OwnProcesses, ParquetFolder
+from kctl.commands.history.engine import OwnProcesses, ParquetFolder, ReportEngine
 from kctl.commands.history.lag_view import require_match
 from kctl.commands.history.options import GroupGlobs, Overwrite, Parquet, StoreFolder, TopicGlobs, show_size
 from kctl.commands.terminal import output
@@ -78,7 +78,7 @@ def trends(ctx: typer.Context, options: TrendsOptions) -> None:
     report_trends(invocation(ctx), options, OwnProcesses)
 
 
-def report_trends(inv: Invocation, options: TrendsOptions, engine: Callable[[], Engine]) -> None:
+def report_trends(inv: Invocation, options: TrendsOptions, engine: Callable[[], ReportEngine]) -> None:
     """Run `kctl history trends` or `kctl spark trends`. engine: creates missing rollups."""
     from kctl.base.units import parse_duration_ms
     from kctl.history.packages import need_packages
@@ -117,7 +117,7 @@ def report_trends(inv: Invocation, options: TrendsOptions, engine: Callable[[], 
         require_match(groups, topics)
 
 
-def _catch_up(inv: Invocation, store: Store, engine: Callable[[], Engine]) -> CaughtUp:
+def _catch_up(inv: Invocation, store: Store, engine: Callable[[], ReportEngine]) -> CaughtUp:
     """Create missing rollups. The engine is started only if hours are missing."""
     from kctl.history.rollups.catch_up import catch_up, missing_hours
 

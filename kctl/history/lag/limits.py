@@ -1,6 +1,6 @@
 """Limits of a lag report: the values of --fail-on. Pure.
 
-WARN, ERR                       the status is this or worse (ERR: STOP, STALL or REWIND)
+    WARN, ERR                       the status is this or worse (ERR: STOP, STALL or REWIND)
     STOP, STALL, REWIND             the status is exactly this
     lag>N, lost>N                   messages, without known control records. A commit beyond the end of the log breaks
                                     any lag limit

@@ -3,7 +3,7 @@
 The last commits (Burrow keeps ten) are checked in this order; the first rule that applies decides
 (github.com/linkedin/Burrow, core/internal/evaluator/caching.go):
 
-current lag is allowed                                            OK
+    the current lag is allowed                                        OK
     no commit for longer than the commits in the window span, and
       the group never caught up with a recent log end                 STOP
     an offset went back and has not been reached again                REWIND

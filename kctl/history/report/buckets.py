@@ -13,8 +13,8 @@ MAX_BUCKETS = 240  # more are not distinguishable in a chart
 _SPARE = 1.5  # passes are not evenly spaced: a bucket of this many intervals nearly always contains a pass
 
 
-class Buckets(NamedTuple):
-    """`size` buckets of `bucket_ms`, starting at `from_ms`."""
+class TimeBuckets(NamedTuple):
+    """Equal time buckets: `size` buckets of `bucket_ms`, starting at `from_ms`."""
 
     from_ms: int
     bucket_ms: int
@@ -25,7 +25,7 @@ class Buckets(NamedTuple):
         return (at_ms - self.from_ms) // self.bucket_ms
 
 
-def buckets_of(times: Sequence[int], max_buckets: int = MAX_BUCKETS) -> Buckets:
+def buckets_of(times: Sequence[int], max_buckets: int = MAX_BUCKETS) -> TimeBuckets:
     """Return buckets for passes at `times` (ms, sorted, at least one): at most `max_buckets`, few of them empty.
 
     Raises ValueError without times.
@@ -36,7 +36,7 @@ def buckets_of(times: Sequence[int], max_buckets: int = MAX_BUCKETS) -> Buckets:
     steps = [after - before for before, after in pairwise(times)]
     spacing_ms = int(median(steps) * _SPARE) if len(steps) > 1 else max(steps, default=1)
     bucket_ms = max(-(-span_ms // max_buckets), spacing_ms, 1)
-    return Buckets(times[0], bucket_ms, -(-span_ms // bucket_ms))
+    return TimeBuckets(times[0], bucket_ms, -(-span_ms // bucket_ms))
 
 
 def status_spans(states: Iterable[State | None]) -> list[StatusSpan]:

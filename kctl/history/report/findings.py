@@ -19,10 +19,10 @@ from kctl.base.text import counted
 from kctl.base.units import format_duration, format_size
 from kctl.history.lag.status_rows import GroupStatus, PartitionStatus
 from kctl.history.report.model import (
-    Finding,
     FindingKind,
     GroupReport,
     LogDirReport,
+    ReportFinding,
     ReportSpan,
     SilentBroker,
     State,
@@ -46,7 +46,7 @@ def findings(
     log_dirs: Iterable[LogDirReport],
     topics: Iterable[TopicReport],
     silent: Iterable[SilentBroker] = (),
-) -> list[Finding]:
+) -> list[ReportFinding]:
     """Return at most MAX_FINDINGS findings. groups and partitions: worst first."""
     of_group = grouped(partitions, lambda row: row.group)
     issues = [
@@ -59,7 +59,7 @@ def findings(
     return sorted(issues, key=_urgency)[:MAX_FINDINGS]
 
 
-def _urgency(finding: Finding) -> tuple[bool, float]:
+def _urgency(finding: ReportFinding) -> tuple[bool, float]:
     """Return the sort key: causes of stale values, offline or full log dirs, then by due time.
 
     Otherwise the order is kept.
@@ -75,10 +75,10 @@ def _needs_attention(row: GroupReport) -> bool:
     return not row.gone and row.now.status in {State.ERR, State.WARN}
 
 
-def _group(row: GroupReport, partitions: Sequence[PartitionStatus], span: ReportSpan) -> Finding:
+def _group(row: GroupReport, partitions: Sequence[PartitionStatus], span: ReportSpan) -> ReportFinding:
     now = row.now
     since, before_span = _since(row.timeline, now.status, span)
-    return Finding(
+    return ReportFinding(
         severity=State.ERR if now.status == State.ERR else State.WARN,
         kind=FindingKind.GROUP,
         name=now.group,
@@ -197,16 +197,16 @@ def _since(timeline: Sequence[StatusSpan], status: str | None, span: ReportSpan)
 # --- stale values --------------------------------------------------------------------------------------------------
 
 
-def _collector(span: ReportSpan) -> Iterator[Finding]:
+def _collector(span: ReportSpan) -> Iterator[ReportFinding]:
     for gap in span.gaps:
         if gap.open:
             age = format_duration((gap.to_at - gap.from_at) // timedelta(milliseconds=1))
             what = f"no snapshots: the last one is {age} old, so all values are stale"
             advice = "restart `kctl history snapshot`"
-            yield Finding(State.ERR, FindingKind.COLLECTOR, "of snapshots", None, what, advice, gap.from_at, None)
+            yield ReportFinding(State.ERR, FindingKind.COLLECTOR, "of snapshots", None, what, advice, gap.from_at, None)
 
 
-def _silent(broker: SilentBroker) -> Finding:
+def _silent(broker: SilentBroker) -> ReportFinding:
     what = f"did not respond: {counted(broker.log_dir_count, 'log dir')} shown with stale values"
     if not broker.log_dir_count:
         what = "did not respond: its log dirs are unknown"
@@ -214,13 +214,13 @@ def _silent(broker: SilentBroker) -> Finding:
         what = "did not respond: its log dir is shown with stale values"
     advice = "check whether the broker runs: its partitions may have no leader, and its replicas fall behind"
     name, before = str(broker.broker), broker.since is None
-    return Finding(State.ERR, FindingKind.BROKER, name, None, what, advice, broker.since, None, before)
+    return ReportFinding(State.ERR, FindingKind.BROKER, name, None, what, advice, broker.since, None, before)
 
 
 # --- log dirs, topics -----------------------------------------------------------------------------------------------
 
 
-def _log_dirs(rows: Iterable[LogDirReport]) -> Iterator[Finding]:
+def _log_dirs(rows: Iterable[LogDirReport]) -> Iterator[ReportFinding]:
     reported: set[tuple[int, str]] = set()
     for row in rows:
         now = row.now
@@ -233,7 +233,7 @@ def _log_dirs(rows: Iterable[LogDirReport]) -> Iterator[Finding]:
             yield from _filling(now)
 
 
-def _filling(now: LogDirOutlook) -> Iterator[Finding]:
+def _filling(now: LogDirOutlook) -> Iterator[ReportFinding]:
     used = None if now.disk_used is None else f"{now.disk_used:.0%} of the volume used"
     if now.full_ms is not None and now.full_ms <= WEEK_MS:
         parts = ["is full" if now.full_ms <= 0 else "fills up", used, _growing(now), _causes(now)]
@@ -259,13 +259,13 @@ def _causes(now: LogDirOutlook) -> str | None:
     return f"filled by {topics or 'many topics'}"
 
 
-def _log_dir(now: LogDirOutlook, severity: State, what: str, advice: str, due_ms: int | None) -> Finding:
-    return Finding(severity, FindingKind.LOG_DIR, now.log_dir, now.broker, what, advice, None, due_ms)
+def _log_dir(now: LogDirOutlook, severity: State, what: str, advice: str, due_ms: int | None) -> ReportFinding:
+    return ReportFinding(severity, FindingKind.LOG_DIR, now.log_dir, now.broker, what, advice, None, due_ms)
 
 
-def _topic(now: TopicOutlook) -> Finding:
+def _topic(now: TopicOutlook) -> ReportFinding:
     dirty = "" if now.dirty_ratio_at_least is None else f": at least {now.dirty_ratio_at_least:.0%} is not compacted"
-    return Finding(
+    return ReportFinding(
         State.WARN,
         FindingKind.TOPIC,
         now.topic,

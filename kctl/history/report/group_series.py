@@ -43,7 +43,7 @@ class RowLimits(NamedTuple):
     losses: int = 500
 
 
-class Listed(NamedTuple):
+class ListedGroup(NamedTuple):
     """A group. deleted: later passes have no commits of the group."""
 
     status: GroupStatus
@@ -54,7 +54,7 @@ class Listed(NamedTuple):
 class GroupsPart:
     """The results of a range of groups. listed: all groups. worst: worst partitions. series: of the worst groups."""
 
-    listed: list[Listed] = field(default_factory=list)
+    listed: list[ListedGroup] = field(default_factory=list)
     worst: list[PartitionStatus] = field(default_factory=list)
     series: dict[str, GroupSeries] = field(default_factory=dict)
 
@@ -90,7 +90,7 @@ def read_part(
     for result in partition_rows(query, groups, damaged, watch=watch.watch):
         rows = [with_verdict(row) for row in result]
         (status,) = by_group(rows)
-        part.listed.append(Listed(status, _is_deleted(status, query.since_ms)))
+        part.listed.append(ListedGroup(status, _is_deleted(status, query.since_ms)))
         part.worst += rows
         if len(part.worst) > 4 * limits.partitions:
             part.worst = _worst(part.worst, limits)
@@ -126,7 +126,7 @@ def _worst(rows: Iterable[PartitionStatus], limits: RowLimits) -> list[Partition
     )
 
 
-def _worst_groups(listed: Iterable[Listed], limits: RowLimits) -> list[Listed]:
+def _worst_groups(listed: Iterable[ListedGroup], limits: RowLimits) -> list[ListedGroup]:
     return heapq.nsmallest(
         limits.groups, listed, key=lambda each: (each.deleted, *severity(each.status), each.status.group)
     )

@@ -22,7 +22,7 @@ import pyarrow as pa
 from kctl.history.evaluate.column_arrays import bits_of, chosen, differs, known, numbers
 from kctl.history.evaluate.window_rules import Flags, Ints
 from kctl.history.lag.status import DEFAULT_STANDING_RULES, Status
-from kctl.history.report.buckets import Buckets, status_spans
+from kctl.history.report.buckets import TimeBuckets, status_spans
 from kctl.history.report.group_states import DEAD, EMPTY, SETTLED, StateStream
 from kctl.history.report.model import GroupSeries, Series, State
 from kctl.history.report.owned_rows import OwnedRows
@@ -36,7 +36,7 @@ class Times:
     """The passes of a report (ms, sorted, at least one) and their buckets."""
 
     passes: Ints
-    buckets: Buckets
+    buckets: TimeBuckets
 
     @property
     def begins(self) -> Ints:

@@ -172,7 +172,7 @@ class FindingKind(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ReportFinding:
     """A problem that needs attention.
 
     severity: ERR or WARN. name: of the group, log dir (on `broker`) or topic. what: the problem; advice: what to do.
@@ -203,7 +203,7 @@ class Report:
     made_at: datetime
     span: ReportSpan
     overview: Overview
-    findings: list[Finding]
+    findings: list[ReportFinding]
     groups: list[GroupReport]
     partitions: list[PartitionStatus]
     brokers: list[BrokerOutlook]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kctl.commands.terminal.sparkline import sparkline, state_line
-from kctl.history.report.buckets import MAX_BUCKETS, Buckets, buckets_of, status_spans
+from kctl.history.report.buckets import MAX_BUCKETS, TimeBuckets, buckets_of, status_spans
 from kctl.history.report.model import State, StatusSpan
 
 MINUTE_MS = 60_000
@@ -18,14 +18,14 @@ MINUTE_MS = 60_000
 @pytest.mark.parametrize(
     ("times", "expected"),
     [
-        ([5], Buckets(5, 1, 1)),
-        ([0, 60_000], Buckets(0, 60_000, 2)),
-        ([0, 60_000, 120_000], Buckets(0, 90_000, 2)),
-        (list(range(0, 3_600_000, MINUTE_MS)), Buckets(0, 90_000, 40)),
-        (list(range(0, 86_400_000, MINUTE_MS)), Buckets(0, 359_751, 240)),
+        ([5], TimeBuckets(5, 1, 1)),
+        ([0, 60_000], TimeBuckets(0, 60_000, 2)),
+        ([0, 60_000, 120_000], TimeBuckets(0, 90_000, 2)),
+        (list(range(0, 3_600_000, MINUTE_MS)), TimeBuckets(0, 90_000, 40)),
+        (list(range(0, 86_400_000, MINUTE_MS)), TimeBuckets(0, 359_751, 240)),
     ],
 )
-def test_buckets(times: list[int], expected: Buckets) -> None:
+def test_buckets(times: list[int], expected: TimeBuckets) -> None:
     assert buckets_of(times) == expected
 
 

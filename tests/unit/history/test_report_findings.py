@@ -10,11 +10,11 @@ import pytest
 
 from kctl.history.report.findings import MAX_FINDINGS, findings
 from kctl.history.report.model import (
-    Finding,
     FindingKind,
     Gap,
     GroupReport,
     LogDirReport,
+    ReportFinding,
     ReportSpan,
     SilentBroker,
     State,
@@ -41,12 +41,12 @@ def log_dir(*, error: str | None = None, **figures: Any) -> LogDirReport:
     return dataclasses.replace(found, now=dataclasses.replace(found.now, **({"full_ms": None} | figures)))
 
 
-def of_group(row: GroupReport, partition: str = "STOP", **figures: Any) -> list[Finding]:
+def of_group(row: GroupReport, partition: str = "STOP", **figures: Any) -> list[ReportFinding]:
     worst = dataclasses.replace(partition_status(row.now.group, "orders", 0, 1), status=partition, **figures)
     return findings(SPAN, [row], [worst], [], [])
 
 
-def of_log_dirs(*rows: LogDirReport) -> list[Finding]:
+def of_log_dirs(*rows: LogDirReport) -> list[ReportFinding]:
     return findings(SPAN, [], [], rows, [])
 
 

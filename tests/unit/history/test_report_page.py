@@ -171,8 +171,10 @@ REPORT_KEYS: dict[type, list[str]] = {
         "cluster_id", "made_at", "span", "overview", "findings", "groups", "partitions", "brokers", "log_dirs",
         "topics", "losses", "lacking", "silent_brokers", "missing_tables",
     ],
-    model.Finding: ["severity", "kind", "name", "broker", "what", "advice", "since", "due_ms", "before_span"],
-    model.ReportSpan: ["from_at", "to_at", "bucket_ms", "buckets", "passes", "incomplete", "failures", "missed", "gaps"],
+    model.ReportFinding: ["severity", "kind", "name", "broker", "what", "advice", "since", "due_ms", "before_span"],
+    model.ReportSpan: [
+        "from_at", "to_at", "bucket_ms", "buckets", "passes", "incomplete", "failures", "missed", "gaps",
+    ],
     model.Gap: ["from_at", "to_at", "passes", "open"],
     model.SilentBroker: ["broker", "since", "log_dir_count"],
     model.StatusSpan: ["first", "count", "status"],

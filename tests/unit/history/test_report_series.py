@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from kctl.history.evaluate.windows import judge_batches
 from kctl.history.lag.status import Status, alarm_of, group_status, standing_of
 from kctl.history.lag.window import Reading, WindowRules
-from kctl.history.report.buckets import Buckets, buckets_of, status_spans
+from kctl.history.report.buckets import TimeBuckets, buckets_of, status_spans
 from kctl.history.report.group_states import StateStream
 from kctl.history.report.lag_series import SeriesWatch, Times
 from kctl.history.report.model import GroupSeries, State
@@ -38,7 +38,7 @@ def _pieces(table: str, rows: Iterable[tuple[Any, ...]], size: int) -> Iterator[
         yield whole.slice(begin, size)
 
 
-def _watched(rows: Rows, times: list[int], buckets: Buckets, size: int) -> SeriesWatch:
+def _watched(rows: Rows, times: list[int], buckets: TimeBuckets, size: int) -> SeriesWatch:
     watch = SeriesWatch(
         OwnedRows(_pieces(schema.OWNERS, rows[schema.OWNERS], size + 1)),
         StateStream(_pieces(schema.GROUPS, rows[schema.GROUPS], size + 2), np.array(times, dtype=np.int64)),
@@ -80,7 +80,7 @@ def _random_rows(seed: int) -> tuple[Rows, list[int]]:
 # --- the plain way --------------------------------------------------------------------------------------------------
 
 
-def _plain(rows: Rows, times: list[int], buckets: Buckets, group: str) -> GroupSeries:
+def _plain(rows: Rows, times: list[int], buckets: TimeBuckets, group: str) -> GroupSeries:
     deleted: dict[tuple[str, int, int], bool] = {}
     observed: dict[tuple[str, int], list[Observation]] = {}
     for at, name, topic, partition, committed, start, end, _, topic_id, gone in rows[schema.COMMITS]:
@@ -186,7 +186,7 @@ def test_a_stopped_group_is_alarming_until_it_is_stale() -> None:
         schema.OWNERS: [],
         schema.GROUPS: [(at, "g", "Empty", None, "consumer", 0, 1) for at in times],
     }
-    spans = _watched(rows, times, Buckets(times[0], HOUR_MS, 40), 100).series("g").timeline
+    spans = _watched(rows, times, TimeBuckets(times[0], HOUR_MS, 40), 100).series("g").timeline
     assert [(span.first, span.count, span.status) for span in spans] == [
         (0, 2, State.OK), (2, 22, State.ERR), (24, 16, State.OK),
     ]  # fmt: skip

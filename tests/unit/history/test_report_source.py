@@ -11,7 +11,15 @@ import pytest
 from kctl.history.evaluate.group_ranges import EVERY_GROUP, GroupRange
 from kctl.history.lag.plan import LagPlan, LagRequest, plan_span
 from kctl.history.report.build import read_here, report_of
-from kctl.history.report.group_series import GroupsPart, Listed, RowLimits, group_reports, merged, read_part, times_of
+from kctl.history.report.group_series import (
+    GroupsPart,
+    ListedGroup,
+    RowLimits,
+    group_reports,
+    merged,
+    read_part,
+    times_of,
+)
 from kctl.history.report.model import GroupSeries, Report, State
 from kctl.history.snapshots.layout import HOUR_MS
 from kctl.lag.selection import EVERY
@@ -60,7 +68,7 @@ def test_parts_are_the_whole(plan: LagPlan, ranges: list[GroupRange], limits: Ro
 def test_groups_that_are_gone_come_last_however_bad_they_were() -> None:
     reports = [group_report("gone", 9, State.ERR, gone=True), group_report("ok", 1), group_report("bad", 5, State.ERR)]
     part = GroupsPart(
-        listed=[Listed(each.now, each.gone) for each in reports],
+        listed=[ListedGroup(each.now, each.gone) for each in reports],
         series={each.now.group: GroupSeries(each.now.group, [1], [2], []) for each in reports},
     )
     assert [each.now.group for each in group_reports(part, LIMITS)] == ["bad", "ok", "gone"]
