@@ -54,7 +54,7 @@ RANGES = [
 
 @pytest.mark.parametrize("ranges", RANGES, ids=len)
 @pytest.mark.parametrize("limits", [LIMITS, RowLimits(groups=2, partitions=3)])
-def test_parts_are_the_whole(plan: LagPlan, ranges: list[GroupRange], limits: RowLimits) -> None:
+def test_merged_parts_equal_the_whole(plan: LagPlan, ranges: list[GroupRange], limits: RowLimits) -> None:
     times = times_of(PASSES)
     expected = merged([read_part(plan.query, EVERY_GROUP, times, limits, [])], limits)
     found = merged((read_part(plan.query, each, times, limits, []) for each in ranges), limits)
@@ -65,7 +65,7 @@ def test_parts_are_the_whole(plan: LagPlan, ranges: list[GroupRange], limits: Ro
     assert len(found.series) == min(limits.groups, 5)
 
 
-def test_groups_that_are_gone_come_last_however_bad_they_were() -> None:
+def test_deleted_groups_come_last() -> None:
     reports = [group_report("gone", 9, State.ERR, gone=True), group_report("ok", 1), group_report("bad", 5, State.ERR)]
     part = GroupsPart(
         listed=[ListedGroup(each.now, each.gone) for each in reports],
@@ -77,13 +77,13 @@ def test_groups_that_are_gone_come_last_however_bad_they_were() -> None:
     assert sorted(merged([part], few).series) == ["bad", "ok"]
 
 
-def test_a_part_survives_its_way_through_rows(whole: GroupsPart) -> None:
+def test_a_part_converts_to_rows_and_back(whole: GroupsPart) -> None:
     lacking: list[str] = []
     assert unpacked(packed(whole), lacking) == whole
     assert lacking == []
 
 
-def test_a_task_gives_arrow_batches_of_the_schema(plan: LagPlan, whole: GroupsPart) -> None:
+def test_a_task_returns_arrow_batches_of_the_schema(plan: LagPlan, whole: GroupsPart) -> None:
     reader = TaskReader(partial(read_share, plan.query, PASSES, LIMITS), RANGES[1])
     rows: list[tuple[str, str]] = []
     for partition in reader.partitions():
@@ -107,7 +107,7 @@ def _report(plan: LagPlan, how: Any) -> Report:
     return report_of(plan, made_at=FROM, read_groups=how)
 
 
-def test_what_cannot_be_read_is_told_with_the_rest(tmp_path: Path) -> None:
+def test_read_failures_are_reported_with_the_rows(tmp_path: Path) -> None:
     store = small_cluster(tmp_path / "store", passes=12)
     broken = next((store.root / "owners").glob(f"date=*/hour=*/pass-{at_ms(5)}.parquet"))
     broken.write_bytes(b"no Parquet")
@@ -119,7 +119,7 @@ def test_what_cannot_be_read_is_told_with_the_rest(tmp_path: Path) -> None:
     assert broken.name in lacking[0]
 
 
-def test_a_store_that_is_gone_is_an_error_row(plan: LagPlan, tmp_path: Path) -> None:
+def test_a_deleted_store_is_an_error_row(plan: LagPlan, tmp_path: Path) -> None:
     from dataclasses import replace
 
     lost = replace(plan.query, store=str(tmp_path / "nowhere"))
