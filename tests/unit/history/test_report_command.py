@@ -217,9 +217,7 @@ def test_a_dead_broker_is_named_and_its_values_are_marked(tmp_path: Path) -> Non
     assert {row.now.broker: row.silent_since for row in found.log_dirs} == {1: None, 2: died, 3: None}
 
 
-def test_a_gap_is_reported_and_ends_no_alarm(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_gap_is_reported_and_ends_no_alarm(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """An alarm since minute 40, and no snapshots from minute 46 to 50."""
     store = small_cluster(tmp_path / "store")
     for minute in range(46, 50):
