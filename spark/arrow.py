@@ -1,5 +1,5 @@
-"""Rows as Arrow batches for Spark, made of buffers (kctl.history.snapshots.columns): Arrow's own way imports pandas,
-which costs each Python worker half a CPU second.
+"""Rows as Arrow batches for Spark, built from buffers (kctl.history.snapshots.columns). Arrow's own constructors
+import pandas, which costs each Python worker half a CPU second.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
-BATCH_ROWS = 20_000  # of some 100 bytes: far below the 2 GiB that int32 offsets reach
+BATCH_ROWS = 20_000  # of about 100 bytes: far below the 2 GiB limit of int32 offsets
 
 
 def batches(rows: Iterable[tuple[Any, ...]], schema: StructType) -> Iterator[pa.RecordBatch]:
-    """Rows as Arrow batches of bounded size: 1.4 million rows a second, against 0.3 million as tuples."""
+    """Yield rows as Arrow batches of bounded size: 1.4 million rows/s, versus 0.3 million as tuples."""
     import pyarrow as pa
     from pyspark.sql.pandas.types import to_arrow_schema
 

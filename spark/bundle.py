@@ -1,12 +1,12 @@
-"""The archive that executors of a cluster need for kctl's sources: kctl and what it imports, as it is installed here.
+"""The archive that executors of a cluster need for kctl's sources: kctl and its dependencies, as installed here.
 
-Spark unpacks what `--archives FILE#kctlenv` names into a folder of that name on each executor, and its Python finds the
-packages by PYTHONPATH=kctlenv. (`--py-files` is no way: native libraries cannot be imported out of a zip.) Packages are
-taken from this installation, so that driver and executors run the same versions, and no network is needed; native
-libraries fit the same Python version and platform only, which Spark asks for anyway.
+Spark unpacks the archive of `--archives FILE#kctlenv` into a folder of that name on each executor, and Python finds the
+packages by PYTHONPATH=kctlenv. (`--py-files` does not work: native libraries cannot be imported from a zip file.)
+Packages are copied from this installation, so driver and executors run the same versions and no network is needed.
+Native libraries require the same Python version and platform, which Spark requires anyway.
 
-pyspark is left out: a Spark installation brings its own. The archive holds the same bytes whenever it is made of the
-same files: names sorted, no times, no owners.
+pyspark is omitted: every Spark installation has its own. The same files always give the same archive: names are
+sorted, and there are no times or owners.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ import kctl
 from kctl.base.output_file import check_output_path, open_output
 from kctl.errors import NotSupported, Reason, Refused, UsageError
 from kctl.spark.settings import EXTRA_HINT
-from kctl.spark.watching import Progress
+from kctl.spark.watching import TaskProgress
 
 ENVIRONMENT = "kctlenv"
 EXTRAS = frozenset({"codecs", "spark"})
-_LEFT_OUT = frozenset({"pyspark", "py4j"})
-_NEEDED = ("pyarrow", "numpy", "pandas")
+_OMITTED = frozenset({"pyspark", "py4j"})
+_REQUIRED = ("pyarrow", "numpy", "pandas")
 _SUFFIXES = (".tgz", ".tar.gz")
-# What packages bring for their own tests and for C++ compilers: a third of all bytes.
-_NO_USE = re.compile(r"(?:^|/)(?:__pycache__|tests?|include)(?:/|$)|\.(?:pyc|pyo|pxd|pyx|a)$")
+# Tests and headers for C++ compilers make up a third of all bytes of the packages.
+_UNUSED_FILE = re.compile(r"(?:^|/)(?:__pycache__|tests?|include)(?:/|$)|\.(?:pyc|pyo|pxd|pyx|a)$")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _EXTRA = re.compile(r"""extra\s*==\s*["']([^"']+)["']""")
-_LEVEL = 1  # of isal, which is as small as zlib's 5
-_TOLD_BYTES = 8 << 20
+_LEVEL = 1  # of isal: compresses about as well as level 5 of zlib
+_PROGRESS_BYTES = 8 << 20
 
 
 class Package(NamedTuple):
@@ -54,10 +54,10 @@ class Package(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """What was made. python_version, platform: what executors must have too. absent: optional packages that are not
-    installed here, and so not in it.
+    """The finished archive. python_version, platform: required on executors. absent: optional packages that are not
+    installed here, and so not in the archive.
 
-    kctl_options: for commands of kctl spark; spark_submit: the same by spark-submit.
+    kctl_options: options for commands of `kctl spark`. spark_submit: the equivalent command line of spark-submit.
     """
 
     path: Path
@@ -73,15 +73,15 @@ class Bundle:
 
 
 def make_bundle(
-    out: Path, *, master: str = "spark://HOST:7077", overwrite: bool = False, progress: Progress | None = None
+    out: Path, *, master: str = "spark://HOST:7077", overwrite: bool = False, progress: TaskProgress | None = None
 ) -> Bundle:
-    """Write the archive, whole or not at all. master: for the command lines.
+    """Write the archive, completely or not at all. master: used in the command lines.
 
-    Raises UsageError for a name that is none, Refused when the file is there, NotSupported when a package is missing,
-    OperationFailed when it cannot be written.
+    Raises UsageError for an invalid file name, Refused if the file exists, NotSupported if a package is missing,
+    OperationFailed if the archive cannot be written.
     """
     if not out.name.endswith(_SUFFIXES):
-        raise UsageError(f"{out} is no name of an archive that Spark unpacks", hint="let it end in .tgz or .tar.gz")
+        raise UsageError(f"Spark cannot unpack {out}: unknown file name extension", hint="use .tgz or .tar.gz")
     if check_output_path(out).has_content and not overwrite:
         raise Refused(f"{out} exists", hint="use --overwrite to replace it", reason=Reason.INVALID_PATH)
     packages, absent = distributions()
@@ -106,16 +106,16 @@ def make_bundle(
 
 
 def conf(archive: Path) -> dict[str, str]:
-    """The settings with which executors find the packages."""
+    """Return the settings by which executors find the packages."""
     return {"spark.archives": f"{archive}#{ENVIRONMENT}", "spark.executorEnv.PYTHONPATH": ENVIRONMENT}
 
 
 def submit_line(archive: Path, master: str) -> list[str]:
-    """argv of spark-submit, up to the command of kctl that is to run."""
+    """Return argv of spark-submit, without the kctl command to run."""
     settings = conf(archive)
     archives = settings.pop("spark.archives")
     script = Path(kctl.__file__).parent / "spark" / "submit.py"
-    settings["spark.log.level"] = "WARN"  # kctl's own lines would drown
+    settings["spark.log.level"] = "WARN"  # at INFO, kctl's own output would be hard to find
     return ["spark-submit", "--master", master, "--archives", archives, *_pairs("--conf", settings), str(script)]
 
 
@@ -123,28 +123,28 @@ def _pairs(option: str, settings: Mapping[str, str]) -> list[str]:
     return [part for key, value in settings.items() for part in (option, f"{key}={value}")]
 
 
-# --- what goes in -------------------------------------------------------------------------------------------------
+# --- contents -----------------------------------------------------------------------------------------------------
 
 
 def distributions() -> tuple[dict[str, importlib.metadata.Distribution], list[str]]:
-    """What kctl needs on executors, by name, with all that these need; and what of kctl's own is not installed.
+    """Return the packages that kctl needs on executors, by name, with their dependencies; and kctl's absent packages.
 
-    Raises NotSupported when something is missing that no executor can do without.
+    Raises NotSupported if a required package is missing.
     """
-    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+    missing = [name for name in _REQUIRED if importlib.util.find_spec(name) is None]
     if missing:
         raise NotSupported(f"the archive needs packages that are not installed: {', '.join(missing)}", hint=EXTRA_HINT)
     result: dict[str, importlib.metadata.Distribution] = {}
     absent: list[str] = []
     pending = [(name, True) for name in _requirements("kctl", EXTRAS)]
     while pending:
-        name, own = pending.pop()
-        if name in result or name in _LEFT_OUT:
+        name, direct = pending.pop()
+        if name in result or name in _OMITTED:
             continue
         try:
             result[name] = importlib.metadata.distribution(name)
         except importlib.metadata.PackageNotFoundError:
-            if own:  # others may be for another Python or another platform
+            if direct:  # indirect ones may be for another Python or another platform
                 absent.append(name)
             continue
         pending += [(each, False) for each in _requirements(name, frozenset())]
@@ -152,27 +152,27 @@ def distributions() -> tuple[dict[str, importlib.metadata.Distribution], list[st
 
 
 def _requirements(name: str, extras: frozenset[str]) -> Iterator[str]:
-    """The names of what a distribution requires, with some of its extras."""
+    """Yield the names of the packages that a distribution requires, including `extras`."""
     try:
         requires = importlib.metadata.distribution(name).requires or []
     except importlib.metadata.PackageNotFoundError:
         raise NotSupported(f"{name} is not installed as a package", hint=EXTRA_HINT) from None
     for text in requires:
-        selected = _EXTRA.findall(text.partition(";")[2])
+        text_extras = _EXTRA.findall(text.partition(";")[2])
         match = _NAME.match(text)
-        if match and (not selected or extras.intersection(selected)):
+        if match and (not text_extras or extras.intersection(text_extras)):
             normal = re.sub(r"[-_.]+", "-", match[0]).lower()
             if normal != "kctl":
                 yield normal
 
 
 def _own_files() -> Iterator[tuple[str, Path]]:
-    """kctl itself, whether installed or in a checkout, where some of its folders are links."""
+    """Yield the files of kctl itself, from an installation or a checkout (where some folders are links)."""
     root = Path(kctl.__file__).resolve().parent
     for folder in (root, *(root / name for name in ("commands", "spark", "playbooks"))):
         for path in sorted(folder.rglob("*") if folder != root else _without_links(root)):
             inner = f"kctl/{path.relative_to(root).as_posix()}"
-            if path.is_file() and not _NO_USE.search(inner):
+            if path.is_file() and not _UNUSED_FILE.search(inner):
                 yield inner, path
 
 
@@ -186,16 +186,16 @@ def _without_links(root: Path) -> Iterator[Path]:
 
 
 def _files_of(package: importlib.metadata.Distribution) -> Iterator[tuple[str, Path]]:
-    """A distribution's files, by their names below the packages' folder. Raises NotSupported when it lists none."""
+    """Yield a distribution's files by their names below site-packages. Raises NotSupported if it has no file list."""
     if package.files is None:
         raise NotSupported(
             f"{package.metadata['Name']} does not list its files",
-            hint="install it with pip, in an environment of its own",
+            hint="install it with pip, in a virtual environment",
         )
     for file in package.files:
         name = file.as_posix()
-        if name.startswith(("/", "../")) or "/../" in name or _NO_USE.search(name):
-            continue  # scripts
+        if name.startswith(("/", "../")) or "/../" in name or _UNUSED_FILE.search(name):
+            continue  # scripts are outside of site-packages
         path = Path(str(package.locate_file(file)))
         if path.is_file():
             yield name, path
@@ -204,16 +204,16 @@ def _files_of(package: importlib.metadata.Distribution) -> Iterator[tuple[str, P
 # --- writing ------------------------------------------------------------------------------------------------------
 
 
-def _write(out: Path, files: Mapping[str, Path], progress: Progress | None) -> tuple[int, str]:
-    """Size and SHA-256 of the archive."""
+def _write(out: Path, files: Mapping[str, Path], progress: TaskProgress | None) -> tuple[int, str]:
+    """Write the archive. Return its size and SHA-256."""
     with open_output(out) as file:
-        measured = _Measured(file)
-        _pack(cast(IO[bytes], measured), files, progress)
-    return measured.size, measured.digest.hexdigest()
+        stream = _HashingStream(file)
+        _pack(cast(IO[bytes], stream), files, progress)
+    return stream.size, stream.digest.hexdigest()
 
 
-class _Measured:
-    """A stream that counts and hashes what goes through it."""
+class _HashingStream:
+    """A stream that counts and hashes the bytes written to it."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file, self.size, self.digest = file, 0, hashlib.sha256()
@@ -227,20 +227,20 @@ class _Measured:
         self._file.flush()
 
 
-def _pack(file: IO[bytes], files: Mapping[str, Path], progress: Progress | None) -> None:
-    done = messages = 0
+def _pack(file: IO[bytes], files: Mapping[str, Path], progress: TaskProgress | None) -> None:
+    done = reported = 0
     total = sum(path.stat().st_size for path in files.values()) if progress is not None else 0
     with _compressed(file) as stream, tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for name in sorted(files):
             path = files[name]
             entry = tarfile.TarInfo(name)
             with path.open("rb") as content:
-                result = os.fstat(content.fileno())
-                entry.size, entry.mode = result.st_size, 0o755 if result.st_mode & 0o100 else 0o644
+                stat = os.fstat(content.fileno())
+                entry.size, entry.mode = stat.st_size, 0o755 if stat.st_mode & 0o100 else 0o644
                 archive.addfile(entry, content)
             done += entry.size
-            if progress is not None and done - messages >= _TOLD_BYTES:
-                messages = done
+            if progress is not None and done - reported >= _PROGRESS_BYTES:
+                reported = done
                 progress.update("packing", done, total)
 
 

@@ -1,4 +1,4 @@
-"""Where the archive of Spark's classes is (kctl.deploy.runtime.class_archive), for one Java and one pyspark."""
+"""The class archive of Spark (kctl.deploy.runtime.class_archive) for one Java and one pyspark."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kctl.spark.java_command import pyspark_home
 
 
 def spark_version() -> str:
-    """The installed pyspark's version."""
+    """Return the version of the installed pyspark."""
     try:
         return version("pyspark")
     except PackageNotFoundError:
@@ -19,7 +19,7 @@ def spark_version() -> str:
 
 
 def class_archive(java: Java) -> ClassArchive:
-    """The archive for `java` and the installed pyspark. Raises NotSupported when there is no pyspark."""
+    """Return the archive for `java` and the installed pyspark. Raises NotSupported if pyspark is not installed."""
     jars = (pyspark_home() / "jars").iterdir()
     (archive,) = archives_for(paths.cache_dir() / "spark", [f"spark-{spark_version()}"], java, jars)
     return archive

@@ -1,8 +1,8 @@
-"""The driver's JVM as a process: started at once, connected to when it is needed, gone at the end.
+"""The driver's JVM as a child process. It starts at once; kctl connects to it when the session is needed.
 
-The JVM reads its stdin and ends when that is closed (org.apache.spark.api.python.PythonGatewayServer), so it goes
-also when kctl is killed. It has a session of its own: Ctrl-C reaches kctl, which ends it. Its output goes to a file
-in its temporary folder, for the error message if there is to be one.
+The JVM exits when its stdin is closed (org.apache.spark.api.python.PythonGatewayServer), so it also exits when kctl is
+killed. It runs in its own process session: Ctrl-C reaches kctl, which stops the JVM. Its output goes to a file in the
+temporary folder, for error messages.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _MAX_LOG_BYTES = 256 * 1024
 
 
 class Gateway:
-    """One JVM. `with` starts it, and ends it whatever happens."""
+    """A driver JVM. Entering the context starts it, leaving it always kills it."""
 
     def __init__(self, argv: Sequence[str], environment: Mapping[str, str], folder: Path, *, verbose: bool) -> None:
         self._argv = list(argv)
-        self._where = folder / "gateway"
+        self._address_file = folder / "gateway"
         self._environment = {
             **environment,
-            "_PYSPARK_DRIVER_CONN_INFO_PATH": str(self._where),
+            "_PYSPARK_DRIVER_CONN_INFO_PATH": str(self._address_file),
             "SPARK_CONNECT_MODE": "0",
         }
         self._log = folder / "spark.log"
@@ -46,7 +46,7 @@ class Gateway:
 
     def __enter__(self) -> Gateway:
         with ExitStack() as stack:
-            # -v: Spark's log goes where kctl's own messages go.
+            # With -v, Spark's log goes to stderr, like kctl's own messages.
             output = None if self._verbose else stack.enter_context(self._log.open("wb"))
             try:
                 self._process = subprocess.Popen(
@@ -66,29 +66,29 @@ class Gateway:
 
     @property
     def pid(self) -> int:
-        """The JVM's process id."""
+        """Return the JVM's process id."""
         return self._running().pid
 
     def connect(self, deadline: Deadline) -> Any:
-        """The py4j gateway, as pyspark makes it. Raises TimedOut, and what the JVM died of."""
+        """Return pyspark's py4j gateway. Raises TimedOut, and the error for a JVM that died."""
         process = self._running()
-        while not self._where.exists():
+        while not self._address_file.exists():
             if process.poll() is not None:
                 raise failures.died(process.returncode, self.log())
             if deadline.expired:
                 raise TimedOut(
                     f"Spark's JVM did not start within {deadline.seconds:.3g} s",
-                    hint="--timeout gives it more time; -v shows what it does",
+                    hint="raise --timeout, or use -v to see Spark's log",
                 )
             time.sleep(_POLL_S)
-        with _announced(*_read_address(self._where)):
+        with _announced(*_read_address(self._address_file)):
             from pyspark.java_gateway import launch_gateway
 
             self._py4j = launch_gateway()  # type: ignore[no-untyped-call]  # pyspark leaves it untyped
         return self._py4j
 
     def log(self) -> str:
-        """The end of what the JVM and its Python workers wrote; empty when it went to the terminal."""
+        """Return the end of the output of the JVM and its Python workers; empty if it went to the terminal."""
         try:
             with self._log.open("rb") as file:
                 file.seek(max(0, self._log.stat().st_size - _MAX_LOG_BYTES))
@@ -98,11 +98,11 @@ class Gateway:
 
     @property
     def returncode(self) -> int | None:
-        """None while the JVM runs."""
+        """Return the JVM's exit code; None while it runs."""
         return self._running().poll()
 
     def end(self, grace_s: float = _GRACE_S) -> int | None:
-        """Let the JVM end by itself; its exit code, or None when it did not within `grace_s` and was killed."""
+        """Let the JVM exit. Return its exit code, or None if it did not exit within `grace_s` and was killed."""
         process = self._running()
         if self._py4j is not None:
             self._py4j.shutdown()
@@ -115,13 +115,13 @@ class Gateway:
             return None
 
     def kill(self) -> None:
-        """End the JVM now; its Python workers end when their pipes do. Harmless when it is gone."""
+        """Kill the JVM; its Python workers exit when their pipes close. Does nothing if the JVM has exited."""
         process = self._process
         if process is None:
             return
         if self._py4j is not None:
-            # Python objects that stand for Java's would still be given back, one by one.
-            self._py4j._gateway_client.is_connected = False  # noqa: SLF001 - shutdown() needs a JVM that answers
+            # Otherwise py4j would still release Python's references to Java objects, one by one.
+            self._py4j._gateway_client.is_connected = False  # noqa: SLF001 - shutdown() needs a running JVM
         self.kill_process()
         process.wait()
         if self._py4j is not None:
@@ -131,10 +131,10 @@ class Gateway:
             process.stdin.close()
 
     def kill_process(self) -> None:
-        """The part of `kill` that a signal handler can do: no lock, no waiting."""
+        """Send the kill signal: the part of `kill` that is safe in a signal handler (no locks, no waiting)."""
         if self._process is not None and self._process.returncode is None:
             with suppress(ProcessLookupError):  # another thread was first
-                os.killpg(self._process.pid, signal.SIGKILL)  # spark-submit's shell has a child before it is the JVM
+                os.killpg(self._process.pid, signal.SIGKILL)  # spark-submit's shell has a child before it execs the JVM
 
     def _running(self) -> subprocess.Popen[bytes]:
         assert self._process is not None
@@ -142,7 +142,7 @@ class Gateway:
 
 
 def _read_address(path: Path) -> tuple[int, str]:
-    """Port and secret, as PythonGatewayServer writes them: int32, int32 length, UTF-8."""
+    """Return port and secret from the file that PythonGatewayServer writes: int32, int32 length, UTF-8."""
     data = path.read_bytes()
     port, length = struct.unpack_from(">ii", data)
     return port, data[8 : 8 + length].decode()
@@ -150,7 +150,7 @@ def _read_address(path: Path) -> tuple[int, str]:
 
 @contextmanager
 def _announced(port: int, secret: str) -> Iterator[None]:
-    """pyspark takes a gateway that runs already only from the environment; no child is started meanwhile."""
+    """Publish the gateway in the environment, where pyspark looks for a running one. No child starts meanwhile."""
     names = {"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}
     os.environ.update(names)
     try:

@@ -1,9 +1,9 @@
 """The command line of the driver's JVM.
 
-For an embedded Spark the JVM is started directly: no shell, no launcher JVM, no spark-defaults.conf of another
-installation, and the options that make it start fast (serial collector, first compiler only, class archive).
-For a cluster it is `bin/spark-submit`, which reads spark-env.sh, spark-defaults.conf and Hadoop's configuration
-as its operator expects. Values of `--conf` go through a file, never through argv.
+For an embedded Spark, the JVM is started directly: no shell, no launcher JVM, no spark-defaults.conf of another
+installation, and options for a fast start (serial collector, C1 compiler only, class archive). For a cluster, the
+command is `bin/spark-submit`, which reads spark-env.sh, spark-defaults.conf and Hadoop's configuration as usual.
+Values of `--conf` go through a file, never through argv.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from kctl.base.own_python import child_environment
 from kctl.errors import NotSupported, UsageError
 from kctl.spark.settings import EXTRA_HINT, SparkSettings
 
-# What Spark's own launcher adds (org.apache.spark.launcher.JavaModuleOptions), less --add-modules=
-# jdk.incubator.vector: only MLlib uses it, trimmed JREs lack it, and a JVM that has it prints a warning.
+# The options of Spark's own launcher (org.apache.spark.launcher.JavaModuleOptions), without --add-modules=
+# jdk.incubator.vector: only MLlib uses that module, trimmed JREs lack it, and a JVM that has it prints a warning.
 MODULE_OPTIONS = (
     "-XX:+IgnoreUnrecognizedVMOptions",
     *(
@@ -46,11 +46,11 @@ MODULE_OPTIONS = (
     "-Dio.netty.tryReflectionSetAccessible=true",
     "-Dio.netty.allocator.type=pooled",
     "-Dio.netty.handler.ssl.defaultEndpointVerificationAlgorithm=NONE",
-    "--sun-misc-unsafe-memory-access=allow",  # Arrow needs it from Java 24 on
+    "--sun-misc-unsafe-memory-access=allow",  # Arrow needs it since Java 24
     "--enable-native-access=ALL-UNNAMED",
     "-Dderby.connection.requireAuthentication=false",
 )
-# A short-lived JVM: C2 would compile for a run that is over, and parallel collectors for a small heap.
+# In a short run with a small heap, neither the C2 compiler nor a parallel collector pays off.
 FAST_START = (
     "-XX:+UseSerialGC",
     "-XX:TieredStopAtLevel=1",
@@ -59,7 +59,7 @@ FAST_START = (
 )
 GATEWAY_CLASS = "org.apache.spark.api.python.PythonGatewayServer"
 
-# The root logger's level is set beside it; everything goes to the JVM's stderr, which the gateway keeps.
+# Everything goes to the JVM's stderr, which the gateway stores.
 LOG4J2 = """\
 # Written by kctl for one Spark driver.
 rootLogger.level = {level}
@@ -74,7 +74,7 @@ logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
 logger.gateway.level = {level}
 """
 
-# Settings of another Spark on this machine, which the embedded one must not take over.
+# Settings of another Spark on this machine, which the embedded Spark must ignore.
 FOREIGN_VARIABLES = (
     "SPARK_HOME", "SPARK_CONF_DIR", "SPARK_LOCAL_DIRS", "SPARK_MASTER", "SPARK_REMOTE", "SPARK_API_MODE",
     "SPARK_CONNECT_MODE", "SPARK_CONNECT_MODE_ENABLED", "SPARK_TESTING", "SPARK_SUBMIT_OPTS", "SPARK_DRIVER_MEMORY",
@@ -83,18 +83,18 @@ FOREIGN_VARIABLES = (
 
 
 def pyspark_home() -> Path:
-    """The folder of the installed pyspark, with Spark's jars, found without importing it. Raises NotSupported."""
+    """Return the folder of the installed pyspark, with Spark's jars, without importing it. Raises NotSupported."""
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise NotSupported("pyspark is not installed", hint=EXTRA_HINT)
     home = Path(spec.origin).parent
     if not (home / "jars").is_dir():
-        raise NotSupported(f"pyspark in {home} has no jars (it is the client-only package)", hint=EXTRA_HINT)
+        raise NotSupported(f"pyspark in {home} has no jars: it is the client-only package", hint=EXTRA_HINT)
     return home
 
 
 def embedded_command(java: Path, settings: SparkSettings, *, folder: Path, archive_options: Sequence[str]) -> list[str]:
-    """argv of an embedded Spark; `folder` is its temporary folder, with log4j2.properties in it."""
+    """Return argv of an embedded Spark. folder: its temporary folder, which has log4j2.properties."""
     return [
         str(java),
         "-cp",
@@ -111,7 +111,7 @@ def embedded_command(java: Path, settings: SparkSettings, *, folder: Path, archi
 
 
 def _words(conf: Mapping[str, str], key: str) -> list[str]:
-    """A setting as a shell takes it apart. Raises UsageError; its value is not repeated."""
+    """Split a setting into words as a shell does. Raises UsageError, without the value."""
     try:
         return shlex.split(conf.get(key, ""))
     except ValueError as exc:
@@ -119,10 +119,10 @@ def _words(conf: Mapping[str, str], key: str) -> list[str]:
 
 
 def embedded_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment of an embedded Spark: this Python for its workers, the loopback interface.
+    """Return the environment of an embedded Spark: this Python for its workers, the loopback interface.
 
-    There is no SPARK_HOME: with one, Spark puts its python/lib/pyspark.zip first in its workers' path, and they compile
-    what they import anew, each for more than a CPU second. This Python has the same pyspark installed.
+    SPARK_HOME is not set. With it, Spark would put python/lib/pyspark.zip first in the path of its workers, and each
+    worker would spend more than a CPU second compiling imports. This Python has the same pyspark installed.
     """
     retained = {key: value for key, value in child_environment(environ).items() if key not in FOREIGN_VARIABLES}
     return {
@@ -134,7 +134,7 @@ def embedded_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def submit_command(settings: SparkSettings, *, folder: Path, environ: Mapping[str, str]) -> list[str]:
-    """argv for a cluster: spark-submit of SPARK_HOME, else of pyspark. Its properties file is the caller's."""
+    """Return argv for a cluster: spark-submit of SPARK_HOME, else of pyspark. The caller writes the properties file."""
     home = Path(environ.get("SPARK_HOME") or pyspark_home())
     return [
         str(home / "bin" / "spark-submit"),
@@ -147,37 +147,39 @@ def submit_command(settings: SparkSettings, *, folder: Path, environ: Mapping[st
 
 
 def submit_conf(conf: Mapping[str, str], *, folder: Path) -> dict[str, str]:
-    """`conf` with Java options of kctl's own, in the setting that leaves spark.driver.extraJavaOptions to the user and
-    to spark-defaults.conf."""
-    own = ("-XX:+ExitOnOutOfMemoryError", f'"-Dlog4j2.configurationFile={folder / "log4j2.properties"}"')
-    return {**conf, _DEFAULT_OPTIONS: " ".join([*own, conf.get(_DEFAULT_OPTIONS, "")]).rstrip()}
+    """Return `conf` with kctl's Java options in spark.driver.defaultJavaOptions.
+
+    spark.driver.extraJavaOptions is left to the user and spark-defaults.conf."""
+    options = ("-XX:+ExitOnOutOfMemoryError", f'"-Dlog4j2.configurationFile={folder / "log4j2.properties"}"')
+    return {**conf, _DEFAULT_OPTIONS: " ".join([*options, conf.get(_DEFAULT_OPTIONS, "")]).rstrip()}
 
 
 def submit_environment(environ: Mapping[str, str], java_home: Path) -> dict[str, str]:
-    """The environment for spark-submit. PYSPARK_PYTHON stays as it is set; without it, it is this Python."""
-    retained = {key: value for key, value in environ.items() if key not in FOREIGN_VARIABLES or key in _CLUSTERS_OWN}
-    own = {"JAVA_HOME": str(java_home), "SPARK_HOME": environ.get("SPARK_HOME") or str(pyspark_home())}
+    """Return the environment for spark-submit, with PYSPARK_PYTHON (default: this Python)."""
+    retained = {key: value for key, value in environ.items() if key not in FOREIGN_VARIABLES or key in _RETAINED}
+    overrides = {"JAVA_HOME": str(java_home), "SPARK_HOME": environ.get("SPARK_HOME") or str(pyspark_home())}
     if environ.get("PYSPARK_PYTHON", sys.executable) != sys.executable:
-        own["PYTHONPATH"] = os.pathsep.join([*packages_folders(), *filter(None, [environ.get("PYTHONPATH")])])
+        overrides["PYTHONPATH"] = os.pathsep.join([*packages_folders(), *filter(None, [environ.get("PYTHONPATH")])])
     else:
         retained = child_environment(retained)
-    return {"PYSPARK_PYTHON": sys.executable, **retained, **own}
+    return {"PYSPARK_PYTHON": sys.executable, **retained, **overrides}
 
 
 def packages_folders() -> list[str]:
-    """Where kctl and pyarrow lie: Spark asks a source for its partitions on this machine, under PYSPARK_PYTHON, which
-    may be a Python of the executors' that has neither."""
+    """Return the folders of kctl and pyarrow.
+
+    Spark lists the partitions of a source on this machine, under PYSPARK_PYTHON, which may lack both packages."""
     specs = [importlib.util.find_spec(name) for name in ("kctl", "pyarrow")]
     origins = [Path(spec.origin) for spec in specs if spec is not None and spec.origin is not None]
     return list(dict.fromkeys(str(origin.parent.parent) for origin in origins))
 
 
 _DEFAULT_OPTIONS = "spark.driver.defaultJavaOptions"
-_CLUSTERS_OWN = frozenset({"SPARK_HOME", "SPARK_CONF_DIR", "SPARK_LOCAL_DIRS"})
+_RETAINED = frozenset({"SPARK_HOME", "SPARK_CONF_DIR", "SPARK_LOCAL_DIRS"})
 
 
 def properties(conf: Mapping[str, str]) -> str:
-    """A Java properties file (java.util.Properties.load): ISO 8859-1, the rest escaped."""
+    """Return a Java properties file (java.util.Properties.load), with everything outside ISO 8859-1 escaped."""
     return "".join(f"{_escaped(key)}={_escaped(value)}\n" for key, value in conf.items())
 
 
@@ -191,7 +193,7 @@ def _escaped(text: str) -> str:
 
 
 def write_private(path: Path, text: str) -> None:
-    """A file that only its owner reads."""
+    """Write a new file that only its owner can read."""
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(fd, "w", encoding="latin-1") as file:
         file.write(text)

@@ -1,6 +1,6 @@
 """The rows of the lag report as a Spark data source: a task reads a range of groups (kctl.history.lag.row_batches).
 
-Passes that were just made travel inside the pickled reader; nothing in them is secret.
+Passes collected just now travel inside the pickled reader; they contain no secrets.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from kctl.history.lag.row_batches import arrow_schema, kinds, read, rows_of
@@ -34,7 +34,7 @@ def load(spark: SparkSession, query: LagQuery, ranges: Sequence[GroupRange]) -> 
 
 
 class LagReportJob:
-    """What a plan reads. keep: rows are read once, and kept for what comes after the first action."""
+    """The rows of a plan. keep: read the rows once and reuse them in later actions."""
 
     def __init__(self, spark: SparkSession, plan: LagPlan, *, keep: bool = False) -> None:
         self._by = plan.query.by
@@ -42,13 +42,13 @@ class LagReportJob:
         self._all = sources.once(frame) if keep else frame
 
     def read(self) -> tuple[list[LagStatus], list[str]]:
-        """Return the rows, sorted by group, topic and partition, and what could not be read."""
+        """Return the rows, sorted by group, topic and partition, and the errors."""
         return rows_of(self._all.collect(), self._by)
 
     def frame(self) -> DataFrame:
         """Return the rows for Parquet: times as timestamps, in no order."""
-        own = [
+        columns = [
             F.timestamp_millis(name).alias(name) if kind is datetime else F.col(name)
             for name, kind in kinds(self._by).items()
         ]
-        return self._all.where(F.col("error").isNull()).select(*own)
+        return self._all.where(F.col("error").isNull()).select(*columns)

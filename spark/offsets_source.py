@@ -1,8 +1,8 @@
 """The history of commits as a Spark data source: the rows of kctl.history.commits.commit_log.
 
-A task has some partitions of __consumer_offsets, about as many bytes (or offsets) as the others: from folders that
-every executor sees, or from the live cluster. The Target with its secrets travels inside the pickled reader, as in
-kctl.spark.sources.
+Each task reads some partitions of __consumer_offsets, about the same number of bytes (or offsets) per task: from
+folders that every executor can read, or from the live cluster. The Target with its secrets travels inside the pickled
+reader, as in kctl.spark.sources.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ SCHEMA = from_arrow_schema(ARROW)
 
 @dataclass(frozen=True, slots=True)
 class FilesShare:
-    """Logs in folders."""
+    """Partition logs in folders, read by one task."""
 
     logs: tuple[PartitionLog, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class LiveShare:
-    """Partitions of a live cluster."""
+    """Partitions of a live cluster, read by one task."""
 
     target: Target
     logs: tuple[OffsetsLog, ...]
@@ -54,12 +54,12 @@ Share = FilesShare | LiveShare
 
 
 def file_shares(logs: Iterable[PartitionLog], tasks: int) -> list[Share]:
-    """Logs dealt to at most `tasks` tasks by their bytes."""
+    """Split logs by size into shares for at most `tasks` tasks."""
     return [FilesShare(tuple(each)) for each in split_by_weight(logs, lambda log: log_bytes(_folder(log)), tasks)]
 
 
 def live_shares(target: Target, logs: Iterable[OffsetsLog], tasks: int, *, timeout_s: float = 30.0) -> list[Share]:
-    """Partitions dealt to at most `tasks` tasks by their offsets."""
+    """Split partitions by number of offsets into shares for at most `tasks` tasks."""
     shares = split_by_weight(logs, lambda log: log.end - log.first, tasks)
     return [LiveShare(target, tuple(each), timeout_s) for each in shares]
 
@@ -69,7 +69,7 @@ def _folder(log: PartitionLog) -> Path:
 
 
 def read(share: Share, span: Span = EVERYTHING) -> Iterator[pa.RecordBatch]:
-    """The commits of a share, batches of ARROW; then what could not be read. Needs no session."""
+    """Yield the commits of a share in batches of ARROW, then the errors. Needs no session."""
     if isinstance(share, FilesShare):
         yield from read_logs(share.logs, span)
         return
@@ -89,5 +89,5 @@ def _failed(texts: list[str]) -> pa.RecordBatch:
 
 
 def load(spark: SparkSession, shares: Sequence[Share], span: Span = EVERYTHING) -> DataFrame:
-    """The commits as a DataFrame of SCHEMA, in no order between tasks. `error` is null in commits."""
+    """Return the commits as a DataFrame of SCHEMA, in no order between tasks. `error` is null in commits."""
     return task_source.load(spark, FORMAT, SCHEMA, partial(read, span=span), shares)

@@ -1,5 +1,5 @@
-"""Results as Parquet, written by Spark. A local folder is written beside its place and renamed; on other file systems
-(hdfs://, s3a://) Spark's own commit protocol has to do.
+"""Results as Parquet, written by Spark. A local folder is written under a temporary name and renamed. Other file
+systems (hdfs://, s3a://) rely on Spark's own commit protocol.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def write(frame: DataFrame, where: str, *, overwrite: bool) -> None:
-    """Write `frame` to `where`; check_target comes first. Raises OperationFailed, and what Spark raises."""
+    """Write `frame` to `where`. Call check_target first. Raises OperationFailed, and Spark's exceptions."""
     if IS_URI.match(where):
         frame.write.mode("overwrite" if overwrite else "errorifexists").parquet(where)
         return

@@ -1,6 +1,6 @@
 """The groups of a report as a Spark data source: a task reads a range of groups (kctl.history.report.group_series).
 
-What leaves a task is small, and of several kinds: rows of `kind` and a JSON `value`. Times are milliseconds in it.
+The results of a task are small and of several kinds: rows of `kind` and a JSON `value`, with times in milliseconds.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kctl.history.evaluate.windows import NotSorted
 from kctl.history.lag.request import GROUP, PARTITION, LagQuery
 from kctl.history.lag.row_batches import kinds
 from kctl.history.lag.status_rows import GroupStatus, PartitionStatus
-from kctl.history.report.group_series import GroupsPart, Listed, Most, read_part, times_of
+from kctl.history.report.group_series import GroupsPart, ListedGroup, RowLimits, read_part, times_of
 from kctl.history.report.model import GroupSeries, State, StatusSpan
 from kctl.history.snapshots.columns import column
 from kctl.history.snapshots.store import Damaged
@@ -40,13 +40,13 @@ SCHEMA = StructType([StructField("kind", StringType()), StructField("value", Str
 _LISTED, _WORST, _SERIES, _ERROR = "listed", "worst", "series", "error"
 
 
-def read(query: LagQuery, groups: GroupRange, passes: Sequence[int], most: Most) -> Iterator[tuple[str, str]]:
-    """The rows of a range of groups, then what could not be read. Needs no Spark."""
+def read(query: LagQuery, groups: GroupRange, passes: Sequence[int], limits: RowLimits) -> Iterator[tuple[str, str]]:
+    """Yield the rows of a range of groups, then the errors. Needs no Spark."""
     damaged: list[Damaged] = []
     errors: list[str] = []
     part = GroupsPart()
     try:
-        part = read_part(query, groups, times_of(passes), most, damaged)
+        part = read_part(query, groups, times_of(passes), limits, damaged)
     except KctlError as exc:
         errors.append(exc.message)
     except NotSorted as exc:
@@ -57,9 +57,9 @@ def read(query: LagQuery, groups: GroupRange, passes: Sequence[int], most: Most)
 
 
 def packed(part: GroupsPart) -> Iterator[tuple[str, str]]:
-    """A part as rows."""
-    for status, gone in part.listed:
-        yield _LISTED, json.dumps([_values(status), gone])
+    """Yield a part as rows."""
+    for status, deleted in part.listed:
+        yield _LISTED, json.dumps([_values(status), deleted])
     for row in part.worst:
         yield _WORST, json.dumps(_values(row))
     for series in part.series.values():
@@ -68,14 +68,14 @@ def packed(part: GroupsPart) -> Iterator[tuple[str, str]]:
 
 
 def unpacked(rows: Iterable[tuple[str, str]], lacking: list[str]) -> GroupsPart:
-    """Rows of parts as one part; lacking: gets what could not be read."""
+    """Return the rows of parts as one part. lacking: receives the errors."""
     part = GroupsPart()
     for kind, text in rows:
         if kind == _ERROR:
             lacking.append(text)
         elif kind == _LISTED:
-            values, gone = json.loads(text)
-            part.listed.append(Listed(_row(GroupStatus, GROUP, values), gone))
+            values, deleted = json.loads(text)
+            part.listed.append(ListedGroup(_row(GroupStatus, GROUP, values), deleted))
         elif kind == _WORST:
             part.worst.append(_row(PartitionStatus, PARTITION, json.loads(text)))
         else:
@@ -98,20 +98,22 @@ def _row(kind: type[Any], by: str, values: Sequence[Any]) -> Any:
 # --- Spark ----------------------------------------------------------------------------------------------------------
 
 
-def read_share(query: LagQuery, passes: Sequence[int], most: Most, groups: GroupRange) -> Iterator[pa.RecordBatch]:
-    """What a task does: `read`, as a batch of SCHEMA."""
-    rows = list(read(query, groups, passes, most))
+def read_share(
+    query: LagQuery, passes: Sequence[int], limits: RowLimits, groups: GroupRange
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of `read` as a batch of SCHEMA. Runs in a task."""
+    rows = list(read(query, groups, passes, limits))
     if rows:
         arrays = [column([row[place] for row in rows], pa.string()) for place in (0, 1)]
         yield pa.RecordBatch.from_arrays(arrays, names=["kind", "value"])
 
 
 def read_by_spark(spark: SparkSession) -> ReadGroups:
-    """What reads the groups of a plan in Spark's tasks."""
+    """Return a function that reads the groups of a plan in Spark's tasks."""
 
-    def read_groups(plan: LagPlan, times: Times, most: Most, lacking: list[str]) -> Iterator[GroupsPart]:
+    def read_groups(plan: LagPlan, times: Times, limits: RowLimits, lacking: list[str]) -> Iterator[GroupsPart]:
         passes = tuple(times.passes.tolist())
-        reads = partial(read_share, plan.query, passes, most)
+        reads = partial(read_share, plan.query, passes, limits)
         rows = task_source.load(spark, FORMAT, SCHEMA, reads, plan.ranges).collect()
         yield unpacked(((row[0], row[1]) for row in rows), lacking)
 

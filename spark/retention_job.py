@@ -1,6 +1,6 @@
 """The retention report as a Spark job: the rows of kctl.lag.retention, computed over columns.
 
-It says what retention.usage says in plain Python; tests/integration/test_spark_columns.py holds the two together.
+The results equal those of retention.usage in plain Python; tests/integration/spark/test_columns.py compares the two.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from kctl.history.retention.usage import BROKER, PARTITION, ROWS, TOPIC
 from kctl.lag.retention import at
@@ -25,8 +25,8 @@ _CONFIG = ("cleanup_policy", "segment_bytes", "retention_bytes", "retention_ms")
 
 
 @dataclass(frozen=True)
-class Readings:
-    """What was read, in the columns of kctl.history.retention.live_reads's rows."""
+class RetentionReadings:
+    """Rows read from the cluster, in the columns of the row types of kctl.history.retention.live_reads."""
 
     logs: DataFrame
     log_dirs: DataFrame
@@ -34,10 +34,10 @@ class Readings:
 
 
 class RetentionJob:
-    """One reading of the cluster and what is made of it. now_ms: the moment that ages count to."""
+    """Reports computed from one reading of the cluster. now_ms: ages are relative to this time."""
 
-    def __init__(self, readings: Readings, *, now_ms: int) -> None:
-        self._readings = Readings(
+    def __init__(self, readings: RetentionReadings, *, now_ms: int) -> None:
+        self._readings = RetentionReadings(
             logs=sources.once(readings.logs),
             log_dirs=sources.once(readings.log_dirs),
             configs=sources.once(readings.configs),
@@ -45,13 +45,13 @@ class RetentionJob:
         self._now_ms = now_ms
 
     def frame(self, by: str) -> DataFrame:
-        """The report's rows in no order: the columns of ROWS[by], with oldest_timestamp as a Spark timestamp."""
+        """Return the report's rows in no order: the columns of ROWS[by], with oldest_timestamp as a Spark timestamp."""
         result = self._with_times(by)
         timestamp = F.timestamp_millis("oldest_timestamp_ms").alias("oldest_timestamp")
         return result.select(*(timestamp if f == "oldest_timestamp" else F.col(f) for f in _names(by)))
 
     def rows(self, by: str) -> list[Any]:
-        """The report's rows as ROWS[by], sorted."""
+        """Return the report's rows as ROWS[by], sorted."""
         names = ["oldest_timestamp_ms" if name == "oldest_timestamp" else name for name in _names(by)]
         where = names.index("oldest_timestamp_ms")
         result = [
@@ -62,7 +62,7 @@ class RetentionJob:
         return sorted(result, key=lambda row: tuple(getattr(row, key) for key in keys))
 
     def failures(self) -> list[str]:
-        """What could not be read, one line each."""
+        """Return one line for each reason why something could not be read."""
         readings = self._readings
         brokers = F.concat(F.lit("log dirs of broker "), F.col("broker").cast("string"))
         logs = F.concat(F.lit("partition "), "topic", F.lit("-"), F.col("partition").cast("string"))
@@ -71,7 +71,7 @@ class RetentionJob:
             .union(_errors(readings.logs, logs))
             .union(_errors(readings.configs, F.concat(F.lit("configs of topic "), "topic")))
         )
-        # One dead broker is the reason of many lines: tell each reason once, with the first that it struck.
+        # One dead broker causes many failures: report each reason once, with the first object that failed.
         reasons = every.groupBy("error").agg(F.min("what").alias("what"), F.count(F.lit(1)).alias("times"))
         return [
             f"{what}{f' and {times - 1} more' if times > 1 else ''}: {error}"
@@ -114,7 +114,7 @@ class RetentionJob:
         return self._with_shares(sizes.join(self._configs(), "topic", "left"))
 
     def _with_shares(self, frame: DataFrame) -> DataFrame:
-        """oldest_age_ms and both shares, from size_bytes, oldest_timestamp_ms and the configs."""
+        """Add oldest_age_ms and both shares, from size_bytes, oldest_timestamp_ms and the configs."""
         age, policy = columns.age_ms(self._now_ms, F.col("oldest_timestamp_ms")), F.col("cleanup_policy")
         return frame.withColumns(
             {
@@ -134,12 +134,12 @@ class RetentionJob:
         )  # fmt: skip
 
     def _places(self, *keys: str) -> DataFrame:
-        """Brokers, or log dirs: each with what its copies have used."""
+        """Return brokers or log dirs, each with the usage of its copies."""
         oldest = self._readings.logs.select("topic", "partition", "oldest_timestamp_ms")
         copies = self._with_shares(
             self._copies().join(oldest, ["topic", "partition"], "left").join(self._configs(), "topic", "left")
         )
-        held = copies.groupBy(*keys).agg(
+        usage = copies.groupBy(*keys).agg(
             F.countDistinct("topic").alias("topic_count"),
             F.count_if(~F.col("future")).alias("replica_count"),
             F.sum("size_bytes").alias("size_bytes"),
@@ -152,14 +152,14 @@ class RetentionJob:
                 F.count(F.lit(1)).alias("log_dir_count"), F.max("disk_used").alias("disk_used")
             )
         empty = {name: F.coalesce(F.col(name), F.lit(0)) for name in ("topic_count", "replica_count", "size_bytes")}
-        return dirs.join(held, list(keys), "left").withColumns(empty)
+        return dirs.join(usage, list(keys), "left").withColumns(empty)
 
 
 def retention_job(
     spark: SparkSession, target: Target, plan: RetentionPlan, *, now_ms: int, timeout_s: float = 30.0
 ) -> RetentionJob:
-    """The job that reads what `plan` says of `target`; nothing runs before the first action."""
-    readings = Readings(
+    """Return the job that reads `target` as planned; nothing runs before the first action."""
+    readings = RetentionReadings(
         logs=sources.load(spark, sources.LOGS, target, plan.partitions, timeout_s=timeout_s),
         log_dirs=sources.load(spark, sources.LOG_DIRS, target, plan.brokers, timeout_s=timeout_s),
         configs=sources.load(spark, sources.CONFIGS, target, plan.topics, timeout_s=timeout_s),
@@ -168,7 +168,7 @@ def retention_job(
 
 
 def _worst() -> list[Column]:
-    """The largest share and the oldest record among the rows of a group."""
+    """Return the largest shares and the oldest record of a group of rows."""
     return [
         F.max("retention_bytes_used").alias("retention_bytes_used"),
         F.max("retention_ms_used").alias("retention_ms_used"),

@@ -1,4 +1,4 @@
-"""Roll-ups of hours, made by Spark's tasks: each makes some hours and writes their files itself.
+"""Rollups of hours, created by Spark's tasks: each task rolls up its share of the hours and writes the files itself.
 
 The store is a folder that every executor can write to.
 """
@@ -29,7 +29,7 @@ _ARROW = pa.schema([pa.field("start_ms", pa.int64()), pa.field("error", pa.strin
 
 
 def hours_by_spark(spark: SparkSession, parallelism: int) -> MakeHours:
-    """Return what makes hours in at most `parallelism` tasks."""
+    """Return a function that rolls up hours in at most `parallelism` tasks."""
 
     def make_hours(store: Store, hours: Sequence[Hour]) -> Iterator[tuple[int, list[str]]]:
         if parallelism <= 1 or len(hours) <= 1:
@@ -37,8 +37,8 @@ def hours_by_spark(spark: SparkSession, parallelism: int) -> MakeHours:
             return
         shares = [tuple(hours[start::parallelism]) for start in range(min(parallelism, len(hours)))]
         errors: dict[int, list[str]] = {hour.start_ms: [] for hour in hours}
-        made = task_source.load(spark, FORMAT, SCHEMA, partial(make_share, str(store.root.absolute())), shares)
-        for row in made.collect():
+        rows = task_source.load(spark, FORMAT, SCHEMA, partial(make_share, str(store.root.absolute())), shares)
+        for row in rows.collect():
             if row["error"] is not None:
                 errors[row["start_ms"]].append(row["error"])
         yield from errors.items()
@@ -47,9 +47,9 @@ def hours_by_spark(spark: SparkSession, parallelism: int) -> MakeHours:
 
 
 def make_share(store: str, hours: Sequence[Hour]) -> Iterator[pa.RecordBatch]:
-    """Make the roll-ups of some hours: a row for each, and one for each thing that could not be read.
+    """Create the rollups of `hours`. Yield a row for each hour, and a row for each error.
 
-    A task that runs again makes the same files again.
+    A retried task writes the same files again.
     """
     for hour in hours:
         try:

@@ -1,8 +1,8 @@
-"""Segments of log dirs as a Spark data source: a row for each, with what retention and compaction go by.
+"""Segments of log dirs as a Spark data source: a row for each segment, with the facts for retention and compaction.
 
-A task has some partitions' folders, about as many bytes of logs as the others. Folders are local paths that every
-executor sees: brokers' log dirs, copies, mounted backups. What kctl.segment.log.listing says is in a row; what cannot
-be read is in its `error`.
+Each task reads the folders of some partitions, about the same number of log bytes per task. Folders are local paths
+that every executor can read: log dirs of brokers, copies, mounted backups. Rows are those of
+kctl.segment.log.listing; `error` says what could not be read.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ def _type(name: str) -> DataType:
 
 
 SCHEMA = StructType([StructField(name, _type(name)) for name in SegmentListing._fields])
-Share = tuple[str, ...]  # partitions' folders
+Share = tuple[str, ...]  # folders of partitions
 
 
 def shares(folders: Iterable[Path], tasks: int) -> list[Share]:
-    """Folders dealt to at most `tasks` tasks, by their bytes."""
+    """Split folders by size into shares for at most `tasks` tasks."""
     return [tuple(map(str, each)) for each in split_by_weight(folders, log_bytes, tasks)]
 
 
 def read(share: Share, *, headers: bool) -> Iterator[pa.RecordBatch]:
-    """The segments of a share, batches of SCHEMA. Needs no session."""
+    """Yield the segments of a share in batches of SCHEMA. Needs no session."""
     return batches(list_segments(map(Path, share), headers=headers), SCHEMA)
 
 
-def load(spark: SparkSession, dealt: Sequence[Share], *, headers: bool = False) -> DataFrame:
-    """The segments as a DataFrame of SCHEMA, in no order between tasks. headers: read every batch header."""
-    return task_source.load(spark, FORMAT, SCHEMA, partial(read, headers=headers), dealt)
+def load(spark: SparkSession, split: Sequence[Share], *, headers: bool = False) -> DataFrame:
+    """Return the segments as a DataFrame of SCHEMA, in no order between tasks. headers: read every batch header."""
+    return task_source.load(spark, FORMAT, SCHEMA, partial(read, headers=headers), split)

@@ -1,10 +1,10 @@
-"""A Spark session as kctl wants it: quiet, fast to start, and gone without a trace.
+"""A Spark session that is quiet, starts fast and leaves nothing behind.
 
-    with SparkDriver(settings) as driver:    # the JVM starts, and this returns at once
-        …                                    # time to ask the cluster meanwhile
-        spark = driver.session()             # waits for it
+    with SparkDriver(settings) as driver:    # starts the JVM and returns at once
+        …                                    # read the cluster meanwhile
+        spark = driver.session()             # waits for the JVM
 
-Leaving the block stops Spark; leaving it by an exception, or by Ctrl-C, kills the JVM.
+Leaving the block stops Spark. Leaving it by an exception, or by Ctrl-C, kills the JVM.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _MASTER_TIMEOUT_S = 5.0
-_JVM_TIMEOUT_S = 120.0  # until the JVM listens; a cluster may take longer to take the application
+_JVM_TIMEOUT_S = 120.0  # until the JVM listens; a cluster may take longer to accept the application
 
 
 class SparkDriver:
-    """One Spark driver. For one thread; one at a time in a process.
+    """A Spark driver. Not thread-safe; one at a time in a process.
 
-    archive_to: where the JVM shall write a class archive when it ends (kctl.spark.warm). withheld: secrets;
-    variables of the environment with such a value are not handed down to the JVM and its Python workers.
+    archive_to: file for a class archive, which the JVM writes when it exits (kctl.spark.warm). withheld: secrets;
+    environment variables with such a value are not passed to the JVM and its Python workers.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class SparkDriver:
         self._session: SparkSession | None = None
         self._gateway: Gateway | SubmittedGateway
         self._interrupted = False
-        self.archived = False  # whether the class archive is used
+        self.archived = False  # True: the class archive is used
 
     def __enter__(self) -> SparkDriver:
         self._deadline = Deadline(self.settings.start_timeout_s)
@@ -104,7 +104,7 @@ class SparkDriver:
             if kind is None and self._session is not None:
                 with self.explained():
                     self._session.stop()
-                if not self.settings.embedded:  # what is left of an embedded one is its JVM, and that goes below
+                if not self.settings.embedded:  # of an embedded one, only the JVM remains, and it is killed below
                     self._gateway.end()
         except KctlError:
             if not self._interrupted:
@@ -113,13 +113,15 @@ class SparkDriver:
             self._session = None
             _forget()
             self._stack.close()
-        if self._interrupted:  # what failed then, failed of the JVM's end
+        if self._interrupted:  # later failures are due to the killed JVM
             raise KeyboardInterrupt
 
     @contextmanager
     def _killed_by_signals(self, gateway: Gateway) -> Iterator[None]:
-        """Let Ctrl-C and what else interrupts the main thread kill the JVM first: pyspark talks to it while an
-        exception passes (SCCallSiteSync), over a connection that answers only when the job is done."""
+        """Kill the JVM before the handlers of SIGINT, SIGTERM and SIGHUP run.
+
+        While an exception propagates, pyspark calls the JVM (SCCallSiteSync) over a connection that responds only when
+        the job is done."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -143,16 +145,16 @@ class SparkDriver:
 
     @property
     def pid(self) -> int:
-        """The JVM's process id."""
+        """Return the JVM's process id."""
         return self._gateway.pid
 
     @property
     def folder(self) -> Path:
-        """Where the driver keeps its files while it runs. Under spark-submit there is none."""
+        """Return the driver's temporary folder. There is none under spark-submit."""
         return self._folder
 
     def session(self) -> SparkSession:
-        """The session, once the JVM is up. Raises TimedOut, and what Spark failed of."""
+        """Return the session once the JVM is up. Raises TimedOut, and KctlError for failures of Spark."""
         if self._session is None:
             with self.explained(), self._started_within(self._deadline):
                 gateway = self._gateway.connect(Deadline(_JVM_TIMEOUT_S))
@@ -160,11 +162,11 @@ class SparkDriver:
         return self._session
 
     def log(self) -> str:
-        """The end of Spark's log, as far as kctl keeps it."""
+        """Return the end of Spark's log."""
         return self._gateway.log()
 
     def finish(self) -> int | None:
-        """Stop Spark and let the JVM end by itself, however long that takes it; its exit code."""
+        """Stop Spark and let the JVM exit. Return its exit code, or None if it timed out and was killed."""
         if self._session is not None:
             with self.explained():
                 self._session.stop()
@@ -172,14 +174,14 @@ class SparkDriver:
         return self._gateway.end(grace_s=self.settings.start_timeout_s)
 
     def abort(self) -> None:
-        """Kill the JVM from another thread; what waits for it fails."""
+        """Kill the JVM from another thread; pending calls fail."""
         self._gateway.kill()
 
     @contextmanager
     def explained(self) -> Iterator[None]:
-        """Turn what Spark raises inside the block into KctlError, with what its log says."""
+        """Turn Spark's exceptions inside the block into KctlError, using Spark's log."""
         try:
-            with failures.told(self._gateway.log):
+            with failures.explained(self._gateway.log):
                 yield
         except TimedOut:  # kctl has killed the JVM itself
             raise
@@ -190,8 +192,8 @@ class SparkDriver:
 
     @contextmanager
     def _started_within(self, deadline: Deadline) -> Iterator[None]:
-        """Kill the JVM when the block, in which Java waits for a cluster, takes longer. Raises TimedOut then."""
-        timer = threading.Timer(deadline.left_s, self.abort)  # at once when there is none left
+        """Kill the JVM if the block, in which Java waits for a cluster, exceeds the deadline. Raises TimedOut."""
+        timer = threading.Timer(deadline.left_s, self.abort)  # at once if the deadline has passed
         timer.daemon = True
         timer.start()
         try:
@@ -201,8 +203,8 @@ class SparkDriver:
                 raise
             raise TimedOut(
                 f"Spark did not start within {deadline.seconds:g} s (master {self.settings.master})",
-                hint="--timeout gives it more time; -v shows what it does"
-                + ("" if self.settings.embedded else "; is the master well, and of this Spark's version?"),
+                hint="raise --timeout, or use -v to see Spark's log"
+                + ("" if self.settings.embedded else "; check that the master is up and has this Spark's version"),
             ) from exc
         finally:
             timer.cancel()
@@ -213,7 +215,7 @@ class SparkDriver:
 
             write_private(self._folder / "spark.properties", properties(submit_conf(self._conf(), folder=self._folder)))
             environment = submit_environment(os.environ, java_home_for_spark())
-            environment.setdefault("SPARK_LOCAL_DIRS", str(self._folder))  # the driver's; its own would outlive a kill
+            environment.setdefault("SPARK_LOCAL_DIRS", str(self._folder))  # removed even if the driver is killed
             return submit_command(self.settings, folder=self._folder, environ=os.environ), environment
         java = find_java()
         archive = class_archive(java)
@@ -226,7 +228,7 @@ class SparkDriver:
         return command, embedded_environment(os.environ)
 
     def _conf(self) -> dict[str, str]:
-        """Spark's configuration: kctl's own, then the user's."""
+        """Return Spark's configuration: kctl's settings, overridden by the user's."""
         common = {
             "spark.app.name": "kctl",
             "spark.ui.showConsoleProgress": "false",
@@ -244,7 +246,7 @@ class SparkDriver:
             "spark.local.dir": str(self._folder),
             "spark.sql.warehouse.dir": str(self._folder / "warehouse"),
             "spark.sql.catalogImplementation": "in-memory",
-            # For some thousand rows, planning anew and compiling cost more than they save.
+            # For a few thousand rows, adaptive planning and code generation cost more than they save.
             "spark.sql.adaptive.enabled": "false",
             "spark.sql.codegen.wholeStage": "false",
             "spark.sql.codegen.factoryMode": "NO_CODEGEN",
@@ -265,16 +267,16 @@ class SparkDriver:
             _name_user(gateway.jvm)
         with _own_interrupts():
             context = SparkContext(conf=conf, gateway=gateway)
-        if submitted:  # sources are asked for their partitions on this machine, maybe under the executors' Python
-            result = [context.environment.get("PYTHONPATH"), *packages_folders()]
-            context.environment["PYTHONPATH"] = os.pathsep.join(filter(None, result))
-        # When the JVM is killed, this server would print the end of its connection as a traceback.
+        if submitted:  # partitions of sources are listed on this machine, maybe under the executors' Python
+            folders = [context.environment.get("PYTHONPATH"), *packages_folders()]
+            context.environment["PYTHONPATH"] = os.pathsep.join(filter(None, folders))
+        # When the JVM is killed, this server would print a traceback about its closed connection.
         context._accumulatorServer.handle_error = _ignore  # type: ignore[method-assign,assignment]  # noqa: SLF001
         return SparkSession(context)
 
 
 def _name_user(jvm: Any) -> None:
-    """Name the user if the system has no name for the user id: Hadoop, which Spark asks, fails without one."""
+    """Set a user name if the system has none for the user id: Hadoop, which Spark uses, fails without one."""
     name = user_without_name(os.environ)
     if name is not None:
         users = jvm.org.apache.hadoop.security.UserGroupInformation
@@ -286,7 +288,7 @@ def _ignore(*_: object) -> None:
 
 
 def _check_master(settings: SparkSettings) -> None:
-    """Whether something listens there: Spark itself would try for a minute. Raises ConnectionFailed."""
+    """Raise ConnectionFailed if nothing listens at the master's address: Spark itself would try for a minute."""
     masters = standalone_masters(settings.master)
     reason = ""
     for address in masters:
@@ -299,13 +301,13 @@ def _check_master(settings: SparkSettings) -> None:
     if masters:
         raise ConnectionFailed(
             f"cannot reach the Spark master {settings.master}: {reason}",
-            hint="is it up, and is the port right?",
+            hint="check that the master is up and that the port is right",
         )
 
 
 @contextmanager
 def _environment(selected: dict[str, str]) -> Iterator[None]:
-    """pyspark reads some variables in this process too: give it the JVM's, and put everything back."""
+    """Set the JVM's values of the variables that pyspark reads in this process too, then restore them."""
     names = {*FOREIGN_VARIABLES, "SPARK_HOME", "PYSPARK_PYTHON", "SPARK_LOCAL_IP"}
     before = {name: os.environ.get(name) for name in names}
     _set_environment({name: selected.get(name) for name in names})
@@ -325,7 +327,7 @@ def _set_environment(values: dict[str, str | None]) -> None:
 
 @contextmanager
 def _quiet_logging() -> Iterator[None]:
-    """py4j logs what it then raises, partly by logging.exception(), which makes a handler where there is none."""
+    """Silence py4j, which logs errors before it raises them, partly by logging.exception(), which adds a handler."""
     py4j, root, nothing = logging.getLogger("py4j"), logging.getLogger(), logging.NullHandler()
     before = py4j.level
     py4j.setLevel(logging.CRITICAL + 1)
@@ -339,7 +341,7 @@ def _quiet_logging() -> Iterator[None]:
 
 @contextmanager
 def _own_interrupts() -> Iterator[None]:
-    """SparkContext takes over SIGINT, to cancel its jobs over a connection that is in use; give it back."""
+    """Restore the SIGINT handler that SparkContext replaces to cancel its jobs over a connection that is in use."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -351,7 +353,7 @@ def _own_interrupts() -> Iterator[None]:
 
 
 def _forget() -> None:
-    """pyspark keeps one gateway for the life of the process, also a dead one: let the next driver make its own."""
+    """Clear pyspark's gateway, which lives as long as the process even if dead: the next driver needs a new one."""
     import sys
 
     if "pyspark.core.context" not in sys.modules:
@@ -359,7 +361,7 @@ def _forget() -> None:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-    SparkContext._gateway = None  # noqa: SLF001 - there is no public way; pyspark's own tests do this
+    SparkContext._gateway = None  # noqa: SLF001 - there is no public API; pyspark's own tests do this
     SparkContext._jvm = None  # noqa: SLF001
     SparkContext._active_spark_context = None  # noqa: SLF001
     SparkSession._instantiatedSession = None  # noqa: SLF001

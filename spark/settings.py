@@ -13,10 +13,10 @@ from kctl.errors import NotSupported, UsageError
 from kctl.history.evaluate.processes import available_cpus
 from kctl.spark.submitted import submitted_master, submitted_tasks, tasks_of
 
-EMBEDDED = "local"  # `--master` when nothing is said: the driver's own threads, as many as there are CPUs
+EMBEDDED = "local"  # default of `--master`: one thread of the driver for each CPU
 EXTRA_HINT = "install Spark with `pip install 'kctl[spark]'`, or run kctl's install.sh again"
-OLDEST_PYSPARK = (4, 2)  # as pyproject.toml has it; its data sources are what kctl is made of
-_NEEDED = ("pyspark", "py4j", "pyarrow", "pandas")
+OLDEST_PYSPARK = (4, 2)  # the same as in pyproject.toml; kctl builds on its Python data sources
+_REQUIRED = ("pyspark", "py4j", "pyarrow", "pandas")
 _MEMORY = re.compile(r"[1-9]\d{0,8}[kmgt]b?", re.IGNORECASE)
 _MASTER = re.compile(r"local(\[(\*|[1-9]\d{0,3})(,\d+)?\])?|spark://.+|yarn|k8s://.+")
 _MASTERS_HINT = "use local, local[4], spark://host:7077, yarn or k8s://https://host:6443"
@@ -25,9 +25,9 @@ _RESERVED = {"spark.master": "--master", "spark.driver.memory": "--driver-memory
 
 @dataclass(frozen=True, slots=True)
 class SparkSettings:
-    """Settings of a Spark session. master: local, local[N], spark://…, yarn, k8s://… driver_memory: as for Java's
-    -Xmx.
+    """Settings of a Spark session.
 
+    master: local, local[N], spark://…, yarn or k8s://…. driver_memory: a size as in Java's -Xmx.
     conf: Spark settings that override kctl's; may contain secrets. use_archive: start the embedded Spark with a
     matching class archive. start_timeout_s: limit for starting the session.
     """
@@ -50,9 +50,9 @@ class SparkSettings:
 
     @property
     def parallelism(self) -> int:
-        """How many tasks a source is split into at most: Python workers cost an import of 1 CPU second each.
+        """Return the maximum number of tasks of a source. Each Python worker spends 1 CPU second on imports.
 
-        Planned before there is a session, so what Spark would say (SparkContext.defaultParallelism) is not known yet.
+        Work is planned before the session starts, so SparkContext.defaultParallelism is not available.
         """
         match = re.fullmatch(r"local\[(\d+)(?:,\d+)?\]", self.master_url)
         if match:
@@ -62,7 +62,7 @@ class SparkSettings:
         return tasks_of(self.conf.get) or submitted_tasks() or _CLUSTER_TASKS
 
 
-_CLUSTER_TASKS = 32  # where nothing says how large the cluster is
+_CLUSTER_TASKS = 32  # if the size of the cluster is unknown
 STANDALONE_PORT = 7077
 
 
@@ -72,8 +72,8 @@ def parse_conf(pairs: list[str] | None) -> dict[str, str]:
     for pair in pairs or []:
         key, separator, value = pair.partition("=")
         if not separator or not re.fullmatch(r"spark\.[A-Za-z0-9_.\-]+", key):
-            shown = f"{key!r}" if separator else "the given text"
-            raise UsageError(f"--conf takes spark.KEY=VALUE, not {shown}", hint="for example --conf spark.ui.port=4040")
+            text = f"{key!r}" if separator else "the given text"
+            raise UsageError(f"--conf takes spark.KEY=VALUE, not {text}", hint="for example --conf spark.ui.port=4040")
         if key in _RESERVED:
             raise UsageError(f"--conf {key} is not allowed", hint=f"use {_RESERVED[key]}")
         conf[key] = value
@@ -81,9 +81,9 @@ def parse_conf(pairs: list[str] | None) -> dict[str, str]:
 
 
 def checked(settings: SparkSettings) -> SparkSettings:
-    """`settings` when they make sense. Raises UsageError, and NotSupported when a Python package is missing.
+    """Return `settings` if they are valid. Raises UsageError, and NotSupported if a Python package is missing.
 
-    Under spark-submit the master is its own.
+    Under spark-submit, the result has the master of spark-submit.
     """
     submitted = submitted_master()
     if submitted is not None:
@@ -102,15 +102,15 @@ def checked(settings: SparkSettings) -> SparkSettings:
 
 
 def need_packages() -> None:
-    """Raise NotSupported when a Python package is missing, or pyspark is too old."""
-    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+    """Raise NotSupported if a Python package is missing or pyspark is too old."""
+    missing = [name for name in _REQUIRED if importlib.util.find_spec(name) is None]
     if missing:
         raise NotSupported(
             f"kctl spark needs Python packages that are not installed: {', '.join(missing)}", hint=EXTRA_HINT
         )
     try:
         result = importlib.metadata.version("pyspark")
-    except importlib.metadata.PackageNotFoundError:  # spark-submit's own, a folder without metadata
+    except importlib.metadata.PackageNotFoundError:  # spark-submit's pyspark is a folder without metadata
         return
     numbers = tuple(int(text) for text in re.findall(r"\d+", result)[:2])
     if numbers < OLDEST_PYSPARK:
@@ -119,7 +119,7 @@ def need_packages() -> None:
 
 
 def standalone_masters(master: str) -> list[Address]:
-    """The addresses in spark://host:port[,host:port…]; empty for other masters. Raises UsageError."""
+    """Return the addresses in spark://host:port[,host:port…]; empty for other masters. Raises UsageError."""
     if not master.startswith("spark://"):
         return []
     try:

@@ -1,4 +1,4 @@
-"""How replicas grew, as a Spark data source: a task reads a range of topics (kctl.history.retention.replica_growth)."""
+"""Growth of replicas as a Spark data source: a task reads a range of topics (kctl.history.retention.replica_growth)."""
 
 from __future__ import annotations
 
@@ -20,6 +20,6 @@ FORMAT = "kctl_growth"
 SCHEMA = from_arrow_schema(ARROW)
 
 
-def load(spark: SparkSession, asked: SizesQuery, ranges: Sequence[GroupRange]) -> DataFrame:
+def load(spark: SparkSession, query: SizesQuery, ranges: Sequence[GroupRange]) -> DataFrame:
     """Return the replicas as a DataFrame of SCHEMA. `error` is null in replicas."""
-    return task_source.load(spark, FORMAT, SCHEMA, partial(read, asked), ranges)
+    return task_source.load(spark, FORMAT, SCHEMA, partial(read, query), ranges)

@@ -1,11 +1,11 @@
-"""What a cluster knows, as Spark data sources: Arrow batches, split so that executors share the work.
+"""State of a live cluster as Spark data sources: Arrow batches, split so that executors share the work.
 
     format              a task's share                    a row
-    kctl_logs           partitions, by their leader       both ends of a log, and its oldest record's timestamp
+    kctl_logs           partitions, by their leader       both ends of a log, and the timestamp of its oldest record
     kctl_log_dirs       brokers                           a log dir, or a replica in it
     kctl_configs        topics                            retention.ms, retention.bytes, …
 
-The shares are planned by kctl's own process (retention.live_plan) while Spark starts. The Target with its secrets
+kctl's own process plans the shares (retention.live_plan) while Spark starts. The Target with its secrets
 travels inside the pickled reader (kctl.spark.task_source).
 """
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-class Kind(NamedTuple):
-    """One of the sources: its rows, and what reads a share of them."""
+class SourceKind(NamedTuple):
+    """A source: its row schema, and the function that reads a share of the rows."""
 
     format: str
     schema: StructType
@@ -36,12 +36,12 @@ class Kind(NamedTuple):
 
 
 def _schema(row: type[Any], **types: Any) -> StructType:
-    """A schema with the fields of a NamedTuple, all nullable; what is not in `types` is text."""
+    """Return a schema with the fields of a NamedTuple, all nullable. Fields not in `types` are text."""
     return StructType([StructField(name, types.get(name, StringType())) for name in row._fields])
 
 
 _INT, _LONG = IntegerType(), LongType()
-LOGS = Kind(
+LOGS = SourceKind(
     "kctl_logs",
     _schema(
         reading.LogRow,
@@ -53,7 +53,7 @@ LOGS = Kind(
     ),
     reading.read_logs,
 )
-LOG_DIRS = Kind(
+LOG_DIRS = SourceKind(
     "kctl_log_dirs",
     _schema(
         reading.LogDirRow,
@@ -67,7 +67,7 @@ LOG_DIRS = Kind(
     ),
     reading.read_log_dirs,
 )
-CONFIGS = Kind(
+CONFIGS = SourceKind(
     "kctl_configs",
     _schema(reading.ConfigRow, retention_bytes=_LONG, retention_ms=_LONG, segment_bytes=_LONG),
     reading.read_configs,
@@ -75,19 +75,21 @@ CONFIGS = Kind(
 
 
 def load(
-    spark: SparkSession, kind: Kind, target: Target, shares: Sequence[Any], *, timeout_s: float = 30.0
+    spark: SparkSession, kind: SourceKind, target: Target, shares: Sequence[Any], *, timeout_s: float = 30.0
 ) -> DataFrame:
-    """The rows that `shares` say, as a DataFrame; each action on it asks the cluster again (see `once`)."""
-    read = partial(_read_share, kind, target, timeout_s)
-    return task_source.load(spark, kind.format, kind.schema, read, shares)
+    """Return the rows of `shares` as a DataFrame. Each action on it reads the cluster again (see `once`)."""
+    read_share = partial(_read_share, kind, target, timeout_s)
+    return task_source.load(spark, kind.format, kind.schema, read_share, shares)
 
 
-def _read_share(kind: Kind, target: Target, timeout_s: float, share: Any) -> Iterator[pa.RecordBatch]:
+def _read_share(kind: SourceKind, target: Target, timeout_s: float, share: Any) -> Iterator[pa.RecordBatch]:
     return batches(kind.read(target, share, timeout_s=timeout_s), kind.schema)
 
 
 def once(frame: DataFrame) -> DataFrame:
-    """The rows of `frame`, computed by the first action and kept: a cluster is read once, so that all figures of a
-    report are of one moment. A local checkpoint, not persist(): when an executor is lost the job fails instead of
-    reading again, and reading what persist() keeps would compile code."""
+    """Return `frame` with its rows computed by the first action and then stored.
+
+    The cluster is read once, so all figures of a report are from the same time. A local checkpoint, not persist(): if
+    an executor is lost, the job fails instead of reading again. Reading the rows of persist() would also compile code.
+    """
     return frame.localCheckpoint(eager=False)

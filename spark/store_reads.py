@@ -1,4 +1,4 @@
-"""What the retention reports read of a store, read by Spark's tasks (kctl.history.retention.store_reads)."""
+"""The reads of a store for the retention reports, run in Spark's tasks (kctl.history.retention.store_reads)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class SparkReads(StoreReads):
-    """Reads in at most `parallelism` tasks."""
+    """Reads that run in at most `parallelism` tasks."""
 
     def __init__(self, spark: SparkSession, parallelism: int, store: Store, from_ms: int, to_ms: int) -> None:
         super().__init__(store, from_ms, to_ms)
@@ -36,5 +36,5 @@ class SparkReads(StoreReads):
 
 
 def reads_by_spark(spark: SparkSession, parallelism: int, store: str, from_ms: int, to_ms: int) -> SparkReads:
-    """Return the reads of a store in a folder. Raises what open_store does."""
+    """Return the reads of a store in a folder. Raises the errors of open_store."""
     return SparkReads(spark, parallelism, open_store(place(store)), from_ms, to_ms)

@@ -1,4 +1,4 @@
-"""What spark-submit runs: kctl's command line, on the driver that spark-submit has started.
+"""The script for spark-submit: kctl's command line, on the driver that spark-submit has started.
 
 spark-submit --master yarn --archives kctl.tgz#kctlenv … …/kctl/spark/submit.py spark lag --store hdfs:///…
 """
@@ -10,13 +10,13 @@ from pathlib import Path
 
 
 def _submitted() -> None:
-    # Python puts this folder first on its path, where modules have names that others may look for.
+    # Python puts this folder first on its path, where modules would hide others of the same name.
     here = Path(__file__).resolve().parent
     sys.path[:] = [entry for entry in sys.path if not entry or Path(entry).resolve() != here]
     from kctl.__main__ import run  # with spark-submit's own path, where its pyspark is
     from kctl.spark.submitted import connect
 
-    connect().close()  # what the master is has to be known before the command is read
+    connect().close()  # the master must be known before the command line is parsed
     run(sys.argv[1:])
 
 

@@ -1,7 +1,7 @@
-"""A driver that spark-submit has started already: its JVM is there, and kctl connects to it instead of starting one.
+"""A driver started by spark-submit: kctl connects to its JVM instead of starting one.
 
-spark-submit tells its Python where the JVM listens, by PYSPARK_GATEWAY_PORT and PYSPARK_GATEWAY_SECRET
-(org.apache.spark.deploy.PythonRunner). Master, memory and settings are then spark-submit's.
+spark-submit passes the address of the JVM to Python in PYSPARK_GATEWAY_PORT and PYSPARK_GATEWAY_SECRET
+(org.apache.spark.deploy.PythonRunner). Master, memory and settings are those of spark-submit.
 """
 
 from __future__ import annotations
@@ -18,36 +18,38 @@ if TYPE_CHECKING:
 MASTER_VARIABLE = "KCTL_SUBMITTED_MASTER"
 _TASKS = "KCTL_SUBMITTED_TASKS"
 _ADDRESS = "PYSPARK_GATEWAY_PORT"
-_MOST_TASKS = 10_000
+_MAX_TASKS = 10_000
 
 
 def submitted_master() -> str | None:
-    """The master that spark-submit was told; None when kctl was started by itself."""
+    """Return the master of spark-submit; None if kctl does not run under spark-submit."""
     return os.environ.get(MASTER_VARIABLE)
 
 
 def submitted_tasks() -> int | None:
-    """How many tasks spark-submit's settings speak of; None when they do not, or there is no spark-submit."""
+    """Return the number of parallel tasks in spark-submit's settings; None if not set, or without spark-submit."""
     text = os.environ.get(_TASKS, "")
     return int(text) if text.isascii() and text.isdigit() else None
 
 
 def tasks_of(get: Callable[[str], str | None]) -> int | None:
     """Return the number of parallel tasks: spark.default.parallelism, else executors x cores, else spark.cores.max."""
-    tasks, instances, cores, most = (
+    tasks, instances, cores, max_cores = (
         int(text) if (text := get(name)) and text.isascii() and text.isdigit() else 0
         for name in ("spark.default.parallelism", "spark.executor.instances", "spark.executor.cores", "spark.cores.max")
     )
-    return min(tasks or instances * (cores or 1) or most, _MOST_TASKS) or None
+    return min(tasks or instances * (cores or 1) or max_cores, _MAX_TASKS) or None
 
 
 def connect() -> Any:
-    """The py4j gateway to spark-submit's JVM; its master, and how many tasks it takes, are remembered for this process.
+    """Return the py4j gateway to spark-submit's JVM. Store its master and number of tasks in the environment.
 
-    Raises OperationFailed when there is none.
+    Raises OperationFailed if this process was not started by spark-submit.
     """
     if _ADDRESS not in os.environ:
-        raise OperationFailed("this is no Python of spark-submit's", hint="run it by spark-submit, or use kctl itself")
+        raise OperationFailed(
+            "this process was not started by spark-submit", hint="run the script with spark-submit, or run `kctl`"
+        )
     from pyspark.java_gateway import launch_gateway
 
     gateway = launch_gateway()  # type: ignore[no-untyped-call]  # pyspark leaves it untyped
@@ -58,7 +60,7 @@ def connect() -> Any:
 
 
 class SubmittedGateway:
-    """The interface of kctl.spark.gateway.Gateway for the JVM that spark-submit started. It ends with this process."""
+    """The interface of kctl.spark.gateway.Gateway for the JVM of spark-submit, which exits after this process."""
 
     pid = 0
     returncode: int | None = None
@@ -72,22 +74,22 @@ class SubmittedGateway:
     def __exit__(self, *_exc: object) -> None:
         self.kill()
 
-    def connect(self, deadline: Deadline) -> Any:  # noqa: ARG002 - it is up
-        """The py4j gateway."""
+    def connect(self, deadline: Deadline) -> Any:  # noqa: ARG002 - the JVM is running
+        """Return the py4j gateway."""
         self._py4j = connect()
         return self._py4j
 
     def log(self) -> str:
-        """It goes where spark-submit's does."""
+        """Return an empty text: the log goes to spark-submit's output."""
         return ""
 
     def end(self, grace_s: float = 0.0) -> int | None:  # noqa: ARG002
-        """Let go of the JVM."""
+        """Disconnect from the JVM."""
         self.kill()
         return None
 
     def kill(self) -> None:
-        """Let go of the JVM; what waits for it fails."""
+        """Disconnect from the JVM; pending calls fail."""
         if self._py4j is not None:
             self._py4j.shutdown_callback_server()
             self._py4j.close()

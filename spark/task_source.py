@@ -1,12 +1,12 @@
-"""What all sources of kctl are to Spark: a class that is made for one plan, and calls one function in each task.
+"""The base of all Spark data sources of kctl: a class created for one plan that calls one function in each task.
 
-Spark starts a Python process to make a source, another one to ask it for its partitions, and then those of the tasks.
-The first two need nothing but the columns and how many tasks there are. So the function with what is bound to it, and
-each task's share, travel as bytes, which only a task unpacks; and this module imports pyspark alone: numpy, pyarrow
-and the rules would cost either process a quarter of a CPU second more, one after the other, before a row is read.
+Spark starts a Python process to create a source, another one to list its partitions, and then the workers of the
+tasks. The first two processes need only the columns and the number of tasks. So the function with its bound arguments
+and the share of each task travel as bytes that only a task unpickles, and this module imports only pyspark. Importing
+numpy, pyarrow and the rules would cost each of the two processes another quarter of a CPU second before the first row.
 
-The class is pickled by value: what it carries, a Target with its secrets too, appears in no option, configuration,
-plan or event log.
+The class is pickled by value. Its contents, including a Target with its secrets, never appear in an option, a
+configuration, a plan or an event log.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class TaskReader(DataSourceReader):
-    """Calls `read` with one of `shares` in each task. What `read` gives has the columns of the source's schema."""
+    """A reader that calls `read` with one of `shares` in each task. The batches have the columns of the source."""
 
     def __init__(self, read: Read, shares: Sequence[Any]) -> None:
         self._read = _packed(read)
@@ -40,8 +40,8 @@ class TaskReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if partition.value is None:  # Spark's stand-in for no partitions
             return iter(())
-        read: Read = pickle.loads(self._read)  # noqa: S301 - this class's own bytes
-        return iter(read(pickle.loads(partition.value)))  # noqa: S301
+        function: Read = pickle.loads(self._read)  # noqa: S301 - pickled by this class
+        return iter(function(pickle.loads(partition.value)))  # noqa: S301
 
 
 def _packed(value: object) -> bytes:
@@ -50,11 +50,11 @@ def _packed(value: object) -> bytes:
 
 
 class TaskSource(DataSource):
-    """Base of the classes that `bound` makes; alone it reads nothing."""
+    """The base of the classes that `bound` creates."""
 
     format: ClassVar[str]
     columns: ClassVar[StructType]
-    made_reader: ClassVar[TaskReader]
+    task_reader: ClassVar[TaskReader]
 
     @classmethod
     def name(cls) -> str:
@@ -64,26 +64,27 @@ class TaskSource(DataSource):
         return self.columns
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - Spark's signature
-        return self.made_reader
+        return self.task_reader
 
 
 def bound(name: str, columns: StructType, read: Read, shares: Sequence[Any]) -> type[TaskSource]:
-    """A source for one plan: a class of its own, which pickle has to take by value."""
-    own = {"format": name, "columns": columns, "made_reader": TaskReader(read, shares)}
-    return type(f"Bound_{name}", (TaskSource,), own)
+    """Return a source for one plan: a new class, which must be pickled by value."""
+    attributes = {"format": name, "columns": columns, "task_reader": TaskReader(read, shares)}
+    return type(f"Bound_{name}", (TaskSource,), attributes)
 
 
 def load(spark: SparkSession, name: str, columns: StructType, read: Read, shares: Sequence[Any]) -> DataFrame:
-    """The rows of all tasks, in no order between them; each action on the frame reads again."""
-    _spare_search(spark)
+    """Return the rows of all tasks, in no order between tasks. Each action on the frame reads again."""
+    _skip_source_search(spark)
     spark.dataSource.register(bound(name, columns, read, shares))
     return spark.read.format(name).load()
 
 
-def _spare_search(spark: SparkSession) -> None:
-    """Tell Spark that no other package of this Python has sources: it would start one more process to look for them.
+def _skip_source_search(spark: SparkSession) -> None:
+    """Keep Spark from starting another process to search this Python for packages with sources.
 
-    There is no public way (DataSourceManager.initialStaticDataSourceBuilders): where this one is gone, Spark looks.
+    There is no public API (DataSourceManager.initialStaticDataSourceBuilders). If the internal one is missing, Spark
+    searches.
     """
     with suppress(Exception):
         jvm: Any = spark._jvm  # noqa: SLF001

@@ -1,4 +1,4 @@
-"""Work dealt to tasks, so that each has about as much to do."""
+"""Work split into tasks of about equal weight."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ T = TypeVar("T")
 
 
 def split_by_weight(items: Iterable[T], weight: Callable[[T], int], tasks: int) -> list[list[T]]:
-    """Items dealt to at most `tasks` tasks: the heaviest first, each to the task with the least so far.
+    """Split items into at most `tasks` shares: the heaviest first, each to the lightest share so far.
 
-    No task is empty, and none has more than 4/3 of the best (Graham's rule)."""
-    weighed = sorted(((weight(item), item) for item in items), key=lambda each: each[0], reverse=True)
-    hands: list[tuple[int, int, list[T]]] = [(0, number, []) for number in range(min(max(tasks, 1), len(weighed)))]
-    for size, item in weighed:
-        so_far, number, held = heapq.heappop(hands)
-        held.append(item)
-        heapq.heappush(hands, (so_far + max(size, 1), number, held))
-    return [held for _, _, held in sorted(hands, key=lambda hand: hand[1])]
+    No share is empty. The heaviest share weighs at most 4/3 of the optimum (Graham's LPT bound)."""
+    weighted = sorted(((weight(item), item) for item in items), key=lambda each: each[0], reverse=True)
+    heap: list[tuple[int, int, list[T]]] = [(0, number, []) for number in range(min(max(tasks, 1), len(weighted)))]
+    for size, item in weighted:
+        total, number, share = heapq.heappop(heap)
+        share.append(item)
+        heapq.heappush(heap, (total + max(size, 1), number, share))
+    return [share for _, _, share in sorted(heap, key=lambda entry: entry[1])]

@@ -1,7 +1,7 @@
-"""Making the class archive: one run that does what the reports do, without a cluster, and ends by itself.
+"""Creation of the class archive: a run that executes the reports on sample rows, without a cluster.
 
-The JVM writes the archive when it ends, with the classes that it has loaded; so the run has sources, joins, sums,
-what is kept, and a Parquet file, over a handful of made-up rows.
+The JVM writes the archive when it exits, with all classes that it has loaded. So the run covers sources, joins, sums,
+checkpoints and a Parquet file.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from kctl.spark import settings as spark_settings
 from kctl.spark.class_archive import class_archive, spark_version
 from kctl.spark.session import SparkDriver
 from kctl.spark.settings import SparkSettings
-from kctl.spark.watching import Progress, watched
+from kctl.spark.watching import TaskProgress, watched
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -35,7 +35,7 @@ _LOCK_POLL_S = 0.2
 
 @dataclass(frozen=True, slots=True)
 class WarmResult:
-    """The archive. made: by this run; false when a whole one was there."""
+    """The class archive. made: true if this run created it, false if a complete one existed."""
 
     path: Path
     made: bool
@@ -51,12 +51,12 @@ def warm(
     force: bool = False,
     timeout_s: float = 300.0,
     verbose: bool = False,
-    progress: Progress | None = None,
+    progress: TaskProgress | None = None,
 ) -> WarmResult:
-    """Make the class archive for the Java and the pyspark that are found, unless it is there and whole.
+    """Create the class archive for the installed Java and pyspark, unless a complete one exists.
 
-    Raises NotSupported (no Java, no pyspark, a Java that cannot make one), Busy when another run makes it and does
-    not end, OperationFailed when none was written.
+    Raises NotSupported (no Java, no pyspark, or this Java cannot create archives), Busy if another run is still
+    creating the archive at the deadline, and OperationFailed if no archive was written.
     """
     started = time.monotonic()
     checked = spark_settings.checked(replace(settings, use_archive=False, start_timeout_s=timeout_s))
@@ -64,21 +64,21 @@ def warm(
     partial = archive.new_partial()
     deadline = Deadline(timeout_s)
     with _alone(archive.path.with_name("lock"), deadline):
-        made = force or not archive.whole
-        if made:
+        outdated = force or not archive.whole
+        if outdated:
             try:
                 _train(checked, partial, deadline, verbose=verbose, progress=progress)
                 archive.adopt(partial)
             finally:
                 partial.unlink(missing_ok=True)
         archive.remove_others()
-    return _result(archive, made, time.monotonic() - started)
+    return _result(archive, outdated, time.monotonic() - started)
 
 
-def _result(archive: ClassArchive, made: bool, seconds: float) -> WarmResult:
+def _result(archive: ClassArchive, created: bool, seconds: float) -> WarmResult:
     return WarmResult(
         path=archive.path,
-        made=made,
+        made=created,
         size_bytes=archive.path.stat().st_size,
         spark_version=spark_version(),
         java_version=archive.java.version,
@@ -87,7 +87,7 @@ def _result(archive: ClassArchive, made: bool, seconds: float) -> WarmResult:
 
 
 def _train(
-    settings: SparkSettings, partial: Path, deadline: Deadline, *, verbose: bool, progress: Progress | None
+    settings: SparkSettings, partial: Path, deadline: Deadline, *, verbose: bool, progress: TaskProgress | None
 ) -> None:
     with SparkDriver(settings, verbose=verbose, archive_to=partial) as driver:
         spark = driver.session()
@@ -102,16 +102,16 @@ def _train(
 
 
 def exercise(spark: SparkSession) -> None:
-    """Both reports over rows that nobody has, and a Parquet file of one."""
+    """Run both reports on sample rows, and write one of them as Parquet."""
     from kctl.history.retention.live_reads import ConfigRow, LogDirRow, LogRow
     from kctl.history.retention.usage import ROWS
     from kctl.spark import retention_job, sources
 
-    def frame(kind: sources.Kind, *rows: tuple[Any, ...]) -> DataFrame:
-        return sources.load(spark, kind._replace(read=_MadeUp(rows)), Target("nobody", ()), [0, 1])
+    def frame(kind: sources.SourceKind, *rows: tuple[Any, ...]) -> DataFrame:
+        return sources.load(spark, kind._replace(read=_SampleRows(rows)), Target("nobody", ()), [0, 1])
 
     _exercise_lag(spark)
-    readings = retention_job.Readings(
+    readings = retention_job.RetentionReadings(
         logs=frame(sources.LOGS, LogRow("t", 0, 1, 0, 10, 1), LogRow("t", 1, 1, error="made up")),
         log_dirs=frame(sources.LOG_DIRS, LogDirRow(1, "/d", 10, 5), LogDirRow(1, "/d", 10, 5, "t", 0, 7, 0, False)),
         configs=frame(sources.CONFIGS, ConfigRow("t", "delete", 1, 1, 1)),
@@ -123,7 +123,7 @@ def exercise(spark: SparkSession) -> None:
 
 
 def _exercise_lag(spark: SparkSession) -> None:
-    """The report of `kctl spark lag` over a pass that nobody made."""
+    """Run the report of `kctl spark lag` on a sample pass."""
     from kctl.history.evaluate.group_ranges import GroupRange
     from kctl.history.lag.live_pass import live_pass
     from kctl.history.lag.plan import LagPlan
@@ -142,8 +142,8 @@ def _exercise_lag(spark: SparkSession) -> None:
 
 
 @dataclass(frozen=True)
-class _MadeUp:
-    """Reads rows that need no cluster, in the place of a function of kctl.history.retention.live_reads."""
+class _SampleRows:
+    """A substitute for a read function of kctl.history.retention.live_reads that needs no cluster."""
 
     rows: tuple[tuple[Any, ...], ...]
 
@@ -153,7 +153,7 @@ class _MadeUp:
 
 @contextmanager
 def _alone(path: Path, deadline: Deadline) -> Iterator[None]:
-    """One at a time: writing an archive takes memory and both cores."""
+    """Hold the lock that lets one run at a time create an archive: it takes memory and CPU. Raises Busy."""
     fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         while True:

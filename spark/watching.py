@@ -23,7 +23,7 @@ _POLL_S = 0.25
 _NO_EXECUTORS = "Initial job has not accepted any resources"  # org.apache.spark.scheduler.TaskSchedulerImpl
 
 
-class Progress(Protocol):
+class TaskProgress(Protocol):
     """A progress display. done, total: numbers of tasks."""
 
     def update(self, message: str, done: float | None = None, total: float | None = None) -> None: ...
@@ -31,7 +31,7 @@ class Progress(Protocol):
 
 @contextmanager
 def watched(
-    driver: SparkDriver, message: str, *, deadline: Deadline, progress: Progress | None = None
+    driver: SparkDriver, message: str, *, deadline: Deadline, progress: TaskProgress | None = None
 ) -> Iterator[None]:
     """Watch the Spark jobs of the block. Raises TimedOut, and KctlError for failures of Spark.
 
@@ -69,7 +69,7 @@ def _timed_out(driver: SparkDriver, message: str, timeout_s: float) -> TimedOut:
 
 
 class _Watcher(threading.Thread):
-    def __init__(self, driver: SparkDriver, message: str, deadline: Deadline, progress: Progress | None) -> None:
+    def __init__(self, driver: SparkDriver, message: str, deadline: Deadline, progress: TaskProgress | None) -> None:
         super().__init__(name="kctl-spark-watcher", daemon=True)
         self._driver, self._message, self._deadline, self._progress = driver, message, deadline, progress
         self._context = driver.session().sparkContext
@@ -88,17 +88,17 @@ class _Watcher(threading.Thread):
                 _show(self._context, self._message, self._progress)
 
     def stop(self) -> None:
-        """End the thread and wait for it: it must not talk to a JVM that goes."""
+        """Stop the thread and wait for it: it must not call a JVM that is exiting."""
         self._done.set()
         self.join(timeout=5.0)
 
 
-def _show(context: SparkContext, message: str, progress: Progress) -> None:
+def _show(context: SparkContext, message: str, progress: TaskProgress) -> None:
     """Show the tasks of the running stages."""
     try:
         tracker = context.statusTracker()
         result = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-    except Exception:  # noqa: BLE001 - a display must not fail a job; the job tells its own failure
+    except Exception:  # noqa: BLE001 - a display must not fail a job; the job reports its own failure
         return
     stages = [stage for stage in result if stage is not None]
     if stages:

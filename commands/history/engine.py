@@ -1,4 +1,4 @@
-"""Where a report over time is evaluated: in kctl's own processes, or by Spark (kctl.commands.spark.engine)."""
+"""Engines that evaluate reports over time: kctl's own processes here, Spark in kctl.commands.spark.engine."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class ParquetFolder:
 NO_PARQUET = ParquetFolder()
 
 
-class Run(ABC):
+class ReportRun(ABC):
     """One run of a report: reading, evaluating, and writing results."""
 
     def __init__(self, progress: output.Progress | None, parquet: ParquetFolder) -> None:
@@ -91,7 +91,7 @@ class Run(ABC):
         """Return the function that rolls up hours."""
 
     def emit(self, inv: Invocation, rows: Sequence[Any], tables: Callable[[], Sequence[Table]]) -> None:
-        """Keep the rows to be shown when the progress display has ended."""
+        """Store the rows for `show`, which runs after the progress display has ended."""
         self._emit = lambda: inv.emit(rows, tables)
 
     def show(self) -> None:
@@ -103,7 +103,7 @@ class Run(ABC):
             output.note(f"written to {self.parquet.where}")
 
 
-class Engine(ABC):
+class ReportEngine(ABC):
     """Base class of the report engines. tasks: maximum number of parts that a report is split into."""
 
     tasks: int
@@ -111,11 +111,11 @@ class Engine(ABC):
     @abstractmethod
     def running(
         self, inv: Invocation, parquet: ParquetFolder = NO_PARQUET, *, cluster: bool = False
-    ) -> AbstractContextManager[Run]:
+    ) -> AbstractContextManager[ReportRun]:
         """Start a run and show what the block emitted when it ends. cluster: the run connects to a Kafka cluster."""
 
 
-class OwnProcesses(Engine):
+class OwnProcesses(ReportEngine):
     """Evaluation in processes started by kctl, without Java."""
 
     def __init__(self) -> None:
@@ -127,7 +127,9 @@ class OwnProcesses(Engine):
         self.tasks = available_cpus()
 
     @contextmanager
-    def running(self, inv: Invocation, parquet: ParquetFolder = NO_PARQUET, *, cluster: bool = False) -> Iterator[Run]:
+    def running(
+        self, inv: Invocation, parquet: ParquetFolder = NO_PARQUET, *, cluster: bool = False
+    ) -> Iterator[ReportRun]:
         parquet.check()
         if cluster:
             inv.target()  # a wrong context is reported before anything starts
@@ -138,7 +140,7 @@ class OwnProcesses(Engine):
             run.show()
 
 
-class _OwnRun(Run):
+class _OwnRun(ReportRun):
     def __init__(self, progress: output.Progress, parquet: ParquetFolder, tasks: int) -> None:
         super().__init__(progress, parquet)
         self._tasks = tasks

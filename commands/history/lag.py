@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kctl.commands.group.choice import MATCH
-from kctl.commands.history.engine import Engine, OwnProcesses, ParquetFolder
+from kctl.commands.history.engine import OwnProcesses, ParquetFolder, ReportEngine
 from kctl.commands.history.lag_view import require_match, skipped_share_groups
 from kctl.commands.history.options import (
     REQUEST_TIMEOUT_S,
@@ -122,7 +122,7 @@ def lag(ctx: typer.Context, options: LagOptions) -> None:
     report_lag(invocation(ctx), options, OwnProcesses)
 
 
-def report_lag(inv: Invocation, options: LagOptions, engine: Callable[[], Engine]) -> None:
+def report_lag(inv: Invocation, options: LagOptions, engine: Callable[[], ReportEngine]) -> None:
     """Run `kctl history lag` or `kctl spark lag`. engine: called once the other options are validated."""
     from kctl.lag.selection import names_of
 
@@ -141,10 +141,10 @@ def report_lag(inv: Invocation, options: LagOptions, engine: Callable[[], Engine
         plan = _plan(inv, when, _lag_request(options, groups, topics, runner.tasks), observe_s)
         with run.watched("reading snapshots" if when.store else "reading offsets"):
             rows, errors = run.lag(plan)
-        shown = _shown(rows, options.worst)
+        selected = _worst(rows, options.worst)
         rules = plan.query.rules if options.explain else None
-        run.emit(inv, _result(shown, rules), lambda: _tables(shown, options.by, rules, wide=inv.output == "wide"))
-    _remarks(plan, rows, limits, shown)
+        run.emit(inv, _result(selected, rules), lambda: _tables(selected, options.by, rules, wide=inv.output == "wide"))
+    _remarks(plan, rows, limits, selected)
     gate = bool(limits) or options.max_lag is not None
     incomplete_reasons = [
         *plan.lacking(errors),
@@ -181,18 +181,18 @@ def _when(options: LagOptions) -> _When:
     from kctl.base.moments import parse_moment
 
     store, last, from_, at = options.store, options.last, options.from_, options.at
-    chosen = [
+    modes = [
         name for name, value in (("--now", options.now), ("--last", last), ("--from", from_), ("--at", at)) if value
     ]
-    if len(chosen) > 1:
-        raise UsageError(f"{' and '.join(chosen)} do not go together", hint="choose one of them")
+    if len(modes) > 1:
+        raise UsageError(f"{' and '.join(modes)} do not go together", hint="choose one of them")
     if options.to is not None and from_ is None:
         raise UsageError("--to needs --from", hint="set --from, or use --at TIME for a point in time")
-    if not chosen or options.now:
+    if not modes or options.now:
         return _When(store, live=True)
     if store is None:
         raise UsageError(
-            f"{chosen[0]} needs --store DIR with snapshots of that time",
+            f"{modes[0]} needs --store DIR with snapshots of that time",
             hint="collect snapshots with `kctl history snapshot --store DIR`",
         )
     now_ms = _now_ms()
@@ -257,7 +257,7 @@ def _limits(texts: Sequence[str] | None, by: By) -> list[Limit]:
 
     limits = [parse_limit(text) for text in texts or ()]
     for limit in limits:
-        if limit.of_partitions and by is not By.PARTITION:
+        if limit.partitions_only and by is not By.PARTITION:
             raise UsageError(
                 f"--fail-on {limit.text} applies to partitions only: a {by.value} is OK, WARN or ERR", hint="use ERR"
             )
@@ -293,7 +293,7 @@ def _stored_plan(when: _When, request: LagRequest) -> LagPlan:
 # --- results --------------------------------------------------------------------------------------------------------
 
 
-def _shown(rows: list[Any], count: int | None) -> list[Any]:
+def _worst(rows: list[Any], count: int | None) -> list[Any]:
     from kctl.history.lag.totals import worst
 
     return rows if count is None else worst(rows, count)
@@ -316,24 +316,24 @@ def _tables(rows: list[Any], by: By, rules: Any, *, wide: bool) -> list[output.T
     return tables if rules is None else [*tables, *explanations(rows, rules)]
 
 
-def _remarks(plan: LagPlan, rows: list[Any], limits: Sequence[Limit], shown: list[Any]) -> None:
+def _remarks(plan: LagPlan, rows: list[Any], limits: Sequence[Limit], selected: list[Any]) -> None:
     from kctl.history.lag.explain import HELD
     from kctl.history.lag.limits import unknown
 
     for text in plan.notes:
         output.note(text)
-    held = [row for row in rows if row.held_by_transaction]
-    if held:
-        more = f", and {len(held) - 1} more" if len(held) > 1 else ""
-        output.note(f"{row_name(held[0])}{more}: an open transaction blocks all unread messages; {HELD}")
+    blocked = [row for row in rows if row.held_by_transaction]
+    if blocked:
+        more = f", and {len(blocked) - 1} more" if len(blocked) > 1 else ""
+        output.note(f"{row_name(blocked[0])}{more}: an open transaction blocks all unread messages; {HELD}")
     if plan.silent and len(plan.silent) <= 10:
         output.note(f"no commits and no members: {', '.join(plan.silent)}")
     elif plan.silent:
         output.note(f"{len(plan.silent)} groups have no commits and no members")
     for text in beyond_end(rows):
         output.warn(text)
-    if len(shown) < len(rows):
-        output.note(f"showing {len(shown)} of {len(rows)} rows")
+    if len(selected) < len(rows):
+        output.note(f"showing {len(selected)} of {len(rows)} rows")
     count = unknown(rows, limits)
     if count:
         output.warn(f"{count} rows could not be checked against every limit: values are unknown")
@@ -343,22 +343,22 @@ def _judge(rows: list[Any], by: By, max_lag: int | None, limits: Sequence[Limit]
     """Raise NotHealthy if a row breaks a limit."""
     from kctl.base.text import counted
     from kctl.errors import NotHealthy
-    from kctl.history.lag.limits import broken
+    from kctl.history.lag.limits import broken_limits
     from kctl.history.lag.totals import severity
 
     check_limit(rows, by, max_lag)
-    broken_limits = broken(sorted(rows, key=severity), limits)
-    if not broken_limits:
+    violations = broken_limits(sorted(rows, key=severity), limits)
+    if not violations:
         return
     texts = [
-        f"{counted(each.rows, by.value)} {each.limit.over(each.rows)}:"
-        f" {row_name(each.worst)} {each.limit.shown(each.worst)}"
-        for each in broken_limits
+        f"{counted(each.rows, by.value)} {each.limit.predicate(each.rows)}:"
+        f" {row_name(each.worst)} {each.limit.describe(each.worst)}"
+        for each in violations
     ]
     for text in texts[1:]:
         output.warn(text)
     raise NotHealthy(
         texts[0],
         hint="",
-        details={"over_limit": broken_limits[0].rows, "limits": {each.limit.text: each.rows for each in broken_limits}},
+        details={"over_limit": violations[0].rows, "limits": {each.limit.text: each.rows for each in violations}},
     )

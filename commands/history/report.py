@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kctl.commands.group.choice import MATCH
-from kctl.commands.history.engine import Engine, OwnProcesses
+from kctl.commands.history.engine import OwnProcesses, ReportEngine
 from kctl.commands.history.lag_view import require_match, skipped_share_groups
 from kctl.commands.history.options import From, GroupGlobs, Store, To, TopicGlobs, span_of
 from kctl.commands.terminal import output
@@ -61,7 +61,7 @@ def report(ctx: typer.Context, options: ReportOptions) -> None:
     report_store(invocation(ctx), options, OwnProcesses)
 
 
-def report_store(inv: Invocation, options: ReportOptions, engine: Callable[[], Engine]) -> None:
+def report_store(inv: Invocation, options: ReportOptions, engine: Callable[[], ReportEngine]) -> None:
     """Run `kctl history report` or `kctl spark report`. engine: called once the options are validated."""
     html = options.html
     if inv.output == "csv":

@@ -76,7 +76,7 @@ def _findings(report: Report, worst: int) -> Table:
         _until("due_ms", "DUE IN"),
     ]
     begin = _minute(jsonable(report.span.from_at))
-    rows = [row | {"name": _named(row), "since": _since(row, begin)} for row in jsonable(report.findings[:worst])]
+    rows = [row | {"name": _subject(row), "since": _since(row, begin)} for row in jsonable(report.findings[:worst])]
     more = len(report.findings) - len(rows)
     title = f"First {len(rows)} of {len(report.findings)} findings" if more else ""
     return Table(columns, rows, title=title, empty="nothing needs attention")
@@ -93,7 +93,7 @@ def _minute(iso: str) -> str:
     return iso[5:16].replace("T", " ")
 
 
-def _named(row: Mapping[str, Any]) -> str:
+def _subject(row: Mapping[str, Any]) -> str:
     broker = "" if row["broker"] is None else f" on broker {row['broker']}"
     return f"{row['kind']} {row['name']}{broker}"
 
@@ -101,9 +101,9 @@ def _named(row: Mapping[str, Any]) -> str:
 def _rows(
     title: str, columns: Sequence[Column], rows: Sequence[Any], worst: int, count: int, legend: str = ""
 ) -> Table:
-    shown = rows[:worst]
-    more = f" (first {len(shown)} of {count:,})" if len(shown) < count else ""
-    return Table(columns, [_with_time_lag(row) for row in jsonable(shown)], title=title + more + legend)
+    first = rows[:worst]
+    more = f" (first {len(first)} of {count:,})" if len(first) < count else ""
+    return Table(columns, [_with_time_lag(row) for row in jsonable(first)], title=title + more + legend)
 
 
 def _with_time_lag(row: dict[str, Any]) -> dict[str, Any]:
@@ -170,9 +170,9 @@ def _incomplete(report: Report) -> list[str]:
 
 
 def _gap(gap: Gap) -> str:
-    lasted = format_duration((gap.to_at - gap.from_at) // timedelta(milliseconds=1))
+    duration = format_duration((gap.to_at - gap.from_at) // timedelta(milliseconds=1))
     missing = f"{_passes(gap.passes)} missing"
-    return f"no snapshots from {gap.from_at:%m-%d %H:%M:%S} to {gap.to_at:%H:%M:%S} ({lasted}): {missing}"
+    return f"no snapshots from {gap.from_at:%m-%d %H:%M:%S} to {gap.to_at:%H:%M:%S} ({duration}): {missing}"
 
 
 def _passes(count: int) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kctl.commands.history import retention_store
-from kctl.commands.history.engine import Engine, OwnProcesses, ParquetFolder, Run
+from kctl.commands.history.engine import OwnProcesses, ParquetFolder, ReportEngine, ReportRun
 from kctl.commands.history.options import REQUEST_TIMEOUT_S, Overwrite, Parquet, StoreIfAny, TopicGlobs
 from kctl.commands.history.retention_view import usage_table
 from kctl.commands.terminal.invocation import Invocation, invocation
@@ -120,7 +120,7 @@ def retention(ctx: typer.Context, options: RetentionOptions) -> None:
     report_retention(invocation(ctx), options, OwnProcesses)
 
 
-def report_retention(inv: Invocation, options: RetentionOptions, engine: Callable[[], Engine]) -> None:
+def report_retention(inv: Invocation, options: RetentionOptions, engine: Callable[[], ReportEngine]) -> None:
     """Run `kctl history retention` or `kctl spark retention`. engine: called once the options are validated."""
     topics = _names(options.topic, options.match)
     _check(options)
@@ -192,7 +192,7 @@ def _names(topic: list[str] | None, match: list[str] | None) -> Names:
     return topics
 
 
-def _live(inv: Invocation, run: Run, topics: Names, by: str, tasks: int) -> list[str]:
+def _live(inv: Invocation, run: ReportRun, topics: Names, by: str, tasks: int) -> list[str]:
     """Show the report of the live cluster; return read failures."""
     from kctl.history.retention.live_plan import plan_retention
 

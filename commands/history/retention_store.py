@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kctl.commands.history.engine import Run
+from kctl.commands.history.engine import ReportRun
 from kctl.commands.history.options import check_span, show_duration
 from kctl.commands.terminal import output
 from kctl.commands.terminal.invocation import Invocation
@@ -68,7 +68,7 @@ def store_request(
     explain: bool,
     wide: bool = False,
 ) -> StoreRequest:
-    """Validate the options and find the newest snapshot. Raises UsageError, NotFound, and what open_store raises."""
+    """Validate the options and find the newest snapshot. Raises UsageError, NotFound, and the errors of open_store."""
     from kctl.base.moments import parse_moment
     from kctl.base.units import parse_duration_ms
     from kctl.history.retention.what_if import parse_change
@@ -98,7 +98,7 @@ def store_request(
     return StoreRequest(store, topics, by, show, change, from_ms, to_ms, old_ms, within, explain, wide)
 
 
-def report(inv: Invocation, run: Run, request: StoreRequest) -> StoreResult:
+def report(inv: Invocation, run: ReportRun, request: StoreRequest) -> StoreResult:
     """Read the store and show the requested report."""
     from kctl.history.snapshots.remote import as_given, text_of
 
@@ -180,11 +180,11 @@ def _check_topics(topics: Names, outlook: Outlook) -> None:
     """Raise NotFound if a topic given by name is missing, or if the patterns match no topic."""
     if topics.everything:
         return
-    known = {*outlook.disks.configs, *(row.topic for row in outlook.disks.replicas)}
-    missing = sorted(set(topics.exact) - known)
+    stored = {*outlook.disks.configs, *(row.topic for row in outlook.disks.replicas)}
+    missing = sorted(set(topics.exact) - stored)
     if missing:
         raise NotFound(f"topic {missing[0]!r} is not in the snapshots", hint="`kctl topic list` shows the topics")
-    if not any(name in topics for name in known):
+    if not any(name in topics for name in stored):
         raise topics.nothing("topic")
 
 

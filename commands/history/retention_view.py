@@ -131,8 +131,8 @@ def _with_then(row: dict[str, Any]) -> dict[str, Any]:
 
 def full_in(row: Mapping[str, Any]) -> str | None:
     """Return when a log dir (or the first log dir of a broker) is full; None if unknown."""
-    known = row["disk_used"] is not None and row["growth_bytes_per_hour"] is not None
-    return _full_in(row["full_ms"], row["full_after_ms"], "never" if known else None)
+    predictable = row["disk_used"] is not None and row["growth_bytes_per_hour"] is not None
+    return _full_in(row["full_ms"], row["full_after_ms"], "never" if predictable else None)
 
 
 def _full_in(full_ms: int | None, after_ms: int | None, otherwise: str | None) -> str | None:

@@ -136,26 +136,27 @@ def _end_of_one(inv: Invocation, report: PassReport) -> None:
 def _follow(inv: Invocation, passes: Any) -> None:
     """Show each pass as it completes. Ctrl-C exits with 130 and keeps the stored passes."""
     show = _shower(inv)
-    made = incomplete_passes = lost = 0
+    total = incomplete_passes = unstored = 0
     try:
         for report in passes:
             show(report)
-            made += 1
-            lost += not report.stored
+            total += 1
+            unstored += not report.stored
             incomplete_passes += report.stored and not report.complete
     except KeyboardInterrupt:
         passes.close()
-        output.note(f"{counted(made - lost, 'pass', 'passes')} {'is' if made - lost == 1 else 'are'} in the store")
+        stored = total - unstored
+        output.note(f"{counted(stored, 'pass', 'passes')} {'is' if stored == 1 else 'are'} in the store")
         raise typer.Exit(int(ExitCode.INTERRUPTED)) from None
-    if lost or incomplete_passes:
-        parts = [f"{lost} {'was' if lost == 1 else 'were'} not stored"] if lost else []
+    if unstored or incomplete_passes:
+        parts = [f"{unstored} {'was' if unstored == 1 else 'were'} not stored"] if unstored else []
         parts += (
             [f"{incomplete_passes} {'was' if incomplete_passes == 1 else 'were'} incomplete"]
             if incomplete_passes
             else []
         )
         raise OperationFailed(
-            f"of {counted(made, 'pass', 'passes')} {' and '.join(parts)}",
+            f"of {counted(total, 'pass', 'passes')} {' and '.join(parts)}",
             hint="the passes that were stored are in the store",
         )
 

@@ -12,7 +12,7 @@ import typer
 
 from kctl.base.text import counted
 from kctl.commands.group.choice import MATCH
-from kctl.commands.history.engine import Engine, OwnProcesses, ParquetFolder
+from kctl.commands.history.engine import OwnProcesses, ParquetFolder, ReportEngine
 from kctl.commands.history.lag_view import require_match
 from kctl.commands.history.options import GroupGlobs, Overwrite, Parquet, StoreFolder, TopicGlobs, show_size
 from kctl.commands.terminal import output
@@ -76,7 +76,7 @@ def trends(ctx: typer.Context, options: TrendsOptions) -> None:
     report_trends(invocation(ctx), options, OwnProcesses)
 
 
-def report_trends(inv: Invocation, options: TrendsOptions, engine: Callable[[], Engine]) -> None:
+def report_trends(inv: Invocation, options: TrendsOptions, engine: Callable[[], ReportEngine]) -> None:
     """Run `kctl history trends` or `kctl spark trends`. engine: creates missing rollups."""
     from kctl.base.units import parse_duration_ms
     from kctl.history.packages import need_packages
@@ -115,12 +115,12 @@ def report_trends(inv: Invocation, options: TrendsOptions, engine: Callable[[], 
         require_match(groups, topics)
 
 
-def _catch_up(inv: Invocation, store: Store, engine: Callable[[], Engine]) -> CaughtUp:
+def _catch_up(inv: Invocation, store: Store, engine: Callable[[], ReportEngine]) -> CaughtUp:
     """Create missing rollups. The engine is started only if hours are missing."""
     from kctl.history.rollups.catch_up import catch_up, missing_hours
 
-    chosen = engine() if missing_hours(store) else OwnProcesses()
-    with chosen.running(inv) as run, run.watched("rolling up"):
+    runner = engine() if missing_hours(store) else OwnProcesses()
+    with runner.running(inv) as run, run.watched("rolling up"):
 
         def show(done: int, total: int) -> None:
             if run.progress is not None:
@@ -155,21 +155,21 @@ def _emit(
 
     period_ms = _HOUR_MS * (24 if every is Every.DAY else 1)
     all_courses = courses(of.value, rows, period_ms)
-    shown = all_courses if top is None else all_courses[:top]
+    selected = all_courses if top is None else all_courses[:top]
     if top is not None:
-        keys = {course.key for course in shown}
+        keys = {course.key for course in selected}
         names = _key_names(of)
         rows = [row for row in rows if tuple(row[name] for name in names) in keys]
     output_rows = rows if inv.output in output.FOR_PEOPLE else with_times(of.value, rows)
-    inv.emit(output_rows, lambda: [_table(of, shown)])
+    inv.emit(output_rows, lambda: [_table(of, selected)])
     if parquet.where is not None:
         from kctl.history.parquet import write_table
         from kctl.history.snapshots.rollup_files import table_of
 
         write_table(table_of(of.value, rows), parquet.where)
         output.note(f"written to {parquet.where}")
-    if len(shown) < len(all_courses):
-        output.note(f"showing {len(shown)} of {len(all_courses)}, largest change first")
+    if len(selected) < len(all_courses):
+        output.note(f"showing {len(selected)} of {len(all_courses)}, largest change first")
 
 
 def _key_names(of: Of) -> tuple[str, ...]:
@@ -200,7 +200,7 @@ def _table(of: Of, selected: Sequence[Course]) -> Table:
         for course in selected
     ]
     figures = [Column(name, show=show, align="right") for name in ("first", "last", "peak")]
-    moved = [
+    counts = [
         Column(name, show=lambda value: f"{value:,}", align="right")
         for name in ("consumed", "produced")
         if any(row[name] is not None for row in rows)
@@ -208,6 +208,6 @@ def _table(of: Of, selected: Sequence[Course]) -> Table:
     title = "PEAK LAG" if of is Of.GROUPS else "BYTES"
     columns = [
         *(Column(name) for name in names), Column("course", title), *figures,
-        Column("change", show=change, align="right"), *moved,
+        Column("change", show=change, align="right"), *counts,
     ]  # fmt: skip
     return Table(columns, rows, empty="no full hour of snapshots yet")

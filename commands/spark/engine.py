@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kctl.commands.history.engine import NO_PARQUET, Engine, ParquetFolder, Run
+from kctl.commands.history.engine import NO_PARQUET, ParquetFolder, ReportEngine, ReportRun
 from kctl.commands.terminal import output
 from kctl.commands.terminal.interrupts import undone_when_terminated
 from kctl.commands.terminal.invocation import Invocation
@@ -43,7 +43,7 @@ def settings_of(master: str, conf: list[str] | None, driver_memory: str) -> Spar
     return checked(SparkSettings(master=master, conf=parse_conf(conf), driver_memory=driver_memory))
 
 
-class Spark(Engine):
+class Spark(ReportEngine):
     """Evaluation by a Spark driver."""
 
     def __init__(self, settings: SparkSettings) -> None:
@@ -51,7 +51,9 @@ class Spark(Engine):
         self.tasks = settings.parallelism
 
     @contextmanager
-    def running(self, inv: Invocation, parquet: ParquetFolder = NO_PARQUET, *, cluster: bool = False) -> Iterator[Run]:
+    def running(
+        self, inv: Invocation, parquet: ParquetFolder = NO_PARQUET, *, cluster: bool = False
+    ) -> Iterator[ReportRun]:
         from kctl.base.deadline import Deadline
         from kctl.spark.session import SparkDriver
 
@@ -77,7 +79,7 @@ def starting(inv: Invocation) -> Iterator[output.Progress | None]:
         yield progress
 
 
-class _SparkRun(Run):
+class _SparkRun(ReportRun):
     """A run with a driver that may still be starting."""
 
     def __init__(

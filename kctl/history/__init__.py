@@ -1,1 +1,1 @@
-"""Judgement over time: lag, retention and disks by snapshots, forecasts, roll-ups and reports."""
+"""Lag, retention and disks over time: snapshots, forecasts, rollups and reports."""

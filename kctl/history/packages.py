@@ -7,12 +7,12 @@ import importlib.util
 from kctl.errors import NotSupported
 
 EXTRA_HINT = "install them with `pip install 'kctl[history]'`, or run kctl's install.sh again"
-_NEEDED = ("numpy", "pyarrow")
+_REQUIRED = ("numpy", "pyarrow")
 
 
 def need_packages() -> None:
     """Raise NotSupported if a package is missing."""
-    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+    missing = [name for name in _REQUIRED if importlib.util.find_spec(name) is None]
     if missing:
         raise NotSupported(
             f"snapshots need Python packages that are not installed: {', '.join(missing)}", hint=EXTRA_HINT

@@ -1,4 +1,4 @@
-"""Results as folders of Parquet, as Spark writes them.
+"""Results as folders of Parquet files, in the layout of Spark.
 
 A folder appears completely or not at all: it is written next to its destination and renamed.
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 IS_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://")
-_OURS = re.compile(r"_SUCCESS|\._SUCCESS\.crc|part-[\w.\-]+\.parquet|\.part-[\w.\-]+\.parquet\.crc")
+_SPARK_FILE = re.compile(r"_SUCCESS|\._SUCCESS\.crc|part-[\w.\-]+\.parquet|\.part-[\w.\-]+\.parquet\.crc")
 
 
 def check_target(where: str, *, overwrite: bool, embedded: bool) -> None:
@@ -27,49 +27,51 @@ def check_target(where: str, *, overwrite: bool, embedded: bool) -> None:
         return
     if not embedded:
         raise Refused(
-            f"{where} is a folder of this machine, and the executors write on theirs",
-            hint="give a path that all of them see, for example hdfs://… or file:///shared/…",
+            f"{where} is a local folder, but the executors run on other machines",
+            hint="use a path that all executors can write to, for example hdfs://… or file:///shared/…",
             reason=Reason.INVALID_PATH,
         )
     folder = Path(where)
     if not folder.exists() and not folder.is_symlink():
         if not folder.absolute().parent.is_dir():
             raise Refused(
-                f"{folder.absolute().parent} is not a folder", hint="make it first", reason=Reason.INVALID_PATH
+                f"{folder.absolute().parent} is not a folder", hint="create it first", reason=Reason.INVALID_PATH
             )
         return
     if not overwrite:
-        raise AlreadyExists(f"{where} exists", hint="give another folder, or --overwrite")
+        raise AlreadyExists(f"{where} exists", hint="use another folder, or --overwrite to replace it")
     if folder.is_symlink() or not folder.is_dir():
         raise Refused(
-            f"{where} is not a folder of Parquet files, and is not replaced",
-            hint="give another one",
+            f"{where} is not a folder of Parquet files and is not replaced",
+            hint="use another folder",
             reason=Reason.INVALID_PATH,
         )
-    strange = next((path.name for path in sorted(folder.iterdir()) if not _OURS.fullmatch(path.name)), None)
-    if strange is not None:
+    foreign = next((path.name for path in sorted(folder.iterdir()) if not _SPARK_FILE.fullmatch(path.name)), None)
+    if foreign is not None:
         raise Refused(
-            f"{where} holds {strange!r}, which Spark did not write there; it is not replaced",
-            hint="give another folder",
+            f"{where} contains {foreign!r}, which Spark did not write; the folder is not replaced",
+            hint="use another folder",
             reason=Reason.CHANGED_MEANWHILE,
         )
 
 
-def write_table(found: pa.Table, where: str) -> None:
-    """Write `found` to the local folder `where`, as Spark would; `check_target` comes first. Raises OperationFailed,
-    Refused."""
+def write_table(table: pa.Table, where: str) -> None:
+    """Write `table` to the local folder `where`, as Spark would. Call check_target first.
+
+    Raises OperationFailed, Refused.
+    """
     import pyarrow.parquet as pq
 
     if IS_URI.match(where):
         raise Refused(
-            f"{where} is written to by Spark, and this report needs none",
-            hint="give a local folder",
+            f"{where} needs Spark to write it, but this report runs without Spark",
+            hint="use a local folder",
             reason=Reason.INVALID_PATH,
         )
 
     def put(fresh: Path) -> None:
         fresh.mkdir()
-        pq.write_table(found, fresh / "part-00000.parquet", compression="zstd")
+        pq.write_table(table, fresh / "part-00000.parquet", compression="zstd")
         (fresh / "_SUCCESS").touch()
 
     written(put, where)

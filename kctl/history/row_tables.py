@@ -1,4 +1,4 @@
-"""Rows of a dataclass as an Arrow table, to be written as Parquet."""
+"""Rows of a dataclass as an Arrow table, for Parquet files."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _KINDS: dict[Any, pa.DataType] = {
 
 
 def table_of(rows: Sequence[Any], row: type[Any]) -> pa.Table:
-    """Return the rows as a table; columns have their JSON names. Raises TypeError for a type that no column has."""
+    """Return the rows as a table; columns have their JSON names. Raises TypeError for an unsupported field type."""
     schema = schema_of(row)
     columns = zip(*([_value(getattr(each, field.name)) for field in fields(row)] for each in rows), strict=True)
     values = columns if rows else ([] for _ in schema)
-    arrays = [pa.array(own, field.type) for own, field in zip(values, schema, strict=True)]
+    arrays = [pa.array(column, field.type) for column, field in zip(values, schema, strict=True)]
     return pa.Table.from_batches([pa.RecordBatch.from_arrays(arrays, schema=schema)])
 
 
@@ -51,7 +51,7 @@ def _kind(hint: Any) -> pa.DataType:
         return pa.struct(_fields(hint))
     if isinstance(hint, type) and issubclass(hint, Enum):
         return pa.string()
-    raise TypeError(f"no column is made of {hint}")
+    raise TypeError(f"no column type for {hint}")
 
 
 def _value(value: Any) -> Any:

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta, timezone
 from kctl.history.lag.status_rows import GroupStatus, PartitionStatus
 from kctl.history.report.buckets import status_spans
 from kctl.history.report.findings import findings
-from kctl.history.report.model import GroupReport, LogDirReport, Report, Span, State, TopicReport
+from kctl.history.report.model import GroupReport, LogDirReport, Report, ReportSpan, State, TopicReport
 from kctl.history.report.overview import overview
 from kctl.history.retention.outlook import BrokerOutlook, LogDirOutlook, TopicOutlook
 from kctl.history.retention.reader_losses import DiskLoss
@@ -101,7 +101,7 @@ def sample_report(groups: int = 12, partitions: int = 40) -> Report:
         partition_status(names[i % len(names)], topics[i % len(topics)].now.topic, i, i, statuses[i % 4])
         for i in range(partitions)
     ]
-    span = Span(FROM, FROM + timedelta(hours=1), 60_000, BUCKETS, 60, 1, [f"broker 3: {HOSTILE[1]}"], 2)
+    span = ReportSpan(FROM, FROM + timedelta(hours=1), 60_000, BUCKETS, 60, 1, [f"broker 3: {HOSTILE[1]}"], 2)
     brokers = [broker_report(broker, 10**11 * broker) for broker in (1, 2, 3, 4)]
     losses = [
         DiskLoss(1, "/data/1", 86_400_000, FROM, name, 2, 900 - i, i, 5, 3_600_000) for i, name in enumerate(names)

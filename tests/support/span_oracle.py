@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kctl.history.lag.span import Span
+from kctl.history.lag.span import LagSpan
 from kctl.history.lag.window import Reading
 
 
-def span_of(readings: Sequence[Reading]) -> Span:
+def span_of(readings: Sequence[Reading]) -> LagSpan:
     """The span of a partition's readings, in order of time. Raises ValueError without any."""
     if not readings:
         raise ValueError("no readings")
-    return Span(
+    return LagSpan(
         first_at_ms=readings[0].at_ms,
         readings=len(readings),
         lag_before=readings[0].lag,

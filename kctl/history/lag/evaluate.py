@@ -16,13 +16,13 @@ def evaluate(plan: LagPlan) -> tuple[list[LagStatus], list[str]]:
     """Return the rows, sorted by group, topic and partition, and the distinct read failures."""
     rows: list[LagStatus] = []
     errors: dict[str, None] = {}
-    for part, failures in each_share(partial(_read, plan.query), plan.ranges):
+    for part, failures in each_share(partial(_read_range, plan.query), plan.ranges):
         rows += part
         errors |= dict.fromkeys(failures)
     return sorted_rows(rows), list(errors)
 
 
-def _read(query: LagQuery, groups: GroupRange) -> tuple[list[LagStatus], list[str]]:
+def _read_range(query: LagQuery, groups: GroupRange) -> tuple[list[LagStatus], list[str]]:
     errors: list[str] = []
     rows = [row for chunk in read_rows(query, groups, errors) for row in chunk]
     return rows, errors

@@ -23,7 +23,7 @@ _STANDINGS = {
 }
 
 
-_OPEN = "a transaction is open"
+_OPEN_TRANSACTION = "a transaction is open"
 HELD = "a consumer with isolation.level=read_committed continues when the producer ends its transaction"
 
 
@@ -74,7 +74,7 @@ def _lag(row: PartitionStatus) -> Iterator[Line]:
         yield Line("lost", f"log start {start} − committed {committed} = {row.lost}: deleted before they were read")
     if row.undecided:
         lies = "lies" if row.undecided == 1 else "lie"
-        yield Line("undecided", f"{row.undecided} of the lag {lies} behind the last stable offset: {_OPEN}")
+        yield Line("undecided", f"{row.undecided} of the lag {lies} behind the last stable offset: {_OPEN_TRANSACTION}")
     if row.held_by_transaction:
         yield Line("held_by_transaction", f"the whole lag does: {HELD}")
     if row.control_records:
@@ -135,22 +135,22 @@ def _time_lag(row: PartitionStatus) -> Iterator[Line]:
     if row.time_lag_ms is not None and row.time_lag_ms > 0:
         yield Line("time_lag_ms", f"{_duration(row.time_lag_ms)}: the age of the next message to read")
     elif row.time_lag_ms is None and row.time_lag_at_least_ms is not None:
-        least = _duration(row.time_lag_at_least_ms)
-        yield Line("time_lag_ms", f"more than {least}: the next message to read is older than the first reading")
+        at_least = _duration(row.time_lag_at_least_ms)
+        yield Line("time_lag_ms", f"more than {at_least}: the next message to read is older than the first reading")
 
 
 def _rates(row: PartitionStatus) -> Iterator[Line]:
-    read, written = row.consumed_per_s, row.produced_per_s
-    if read is None or written is None:
+    consumed, produced = row.consumed_per_s, row.produced_per_s
+    if consumed is None or produced is None:
         return
-    ways = f"of the committed offset and of the log end over the last {row.observations} readings"
-    yield Line("consumed_per_s", f"{read:.6g} consumed and {written:.6g} produced per second: the change {ways}")
-    rates = f"{read:.6g}/s − {written:.6g}/s"
+    scope = f"of the committed offset and of the log end over the last {row.observations} readings"
+    yield Line("consumed_per_s", f"{consumed:.6g} consumed and {produced:.6g} produced per second: the change {scope}")
+    rates = f"{consumed:.6g}/s − {produced:.6g}/s"
     if row.catch_up_ms:
         yield Line("catch_up_ms", f"lag {row.lag} ÷ ({rates}) = {_duration(row.catch_up_ms)}")
     elif row.lag and row.catch_up_ms == 0:
         yield Line("catch_up_ms", f"keeps up: lag {row.lag} is {_KEEPS_UP}")
-    elif row.lag and read > written:
+    elif row.lag and consumed > produced:
         yield Line("catch_up_ms", f"not within {_duration(FARTHEST_MS)} at these rates: {rates}")
     elif row.lag:
         yield Line("catch_up_ms", f"never at these rates: {rates}")
@@ -160,12 +160,14 @@ def _rates(row: PartitionStatus) -> Iterator[Line]:
 
 def _deletion(row: PartitionStatus) -> Iterator[Line]:
     if row.deletion_by_time_ms is not None:
-        left = _duration(row.deletion_by_time_ms)
+        remaining = _duration(row.deletion_by_time_ms)
         age = "time lag" if row.time_lag_ms is not None else "age of the log's first record"
-        yield Line("deletion_by_time_ms", f"retention.ms − {age} = {left}: the earliest time")
+        yield Line("deletion_by_time_ms", f"retention.ms − {age} = {remaining}: the earliest time")
     if row.deletion_by_bytes_ms is not None:
-        left = _duration(row.deletion_by_bytes_ms)
-        yield Line("deletion_by_bytes_ms", f"{left} until retention.bytes are produced after the next message to read")
+        remaining = _duration(row.deletion_by_bytes_ms)
+        yield Line(
+            "deletion_by_bytes_ms", f"{remaining} until retention.bytes are produced after the next message to read"
+        )
     if row.loss_ms is not None:
         yield Line("loss_ms", f"at these rates, deletion overtakes the group in {_duration(row.loss_ms)}")
     elif row.deletion_ms is not None and Standing(row.standing) in NOT_ALARMING:

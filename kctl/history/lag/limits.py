@@ -1,6 +1,6 @@
 """Limits of a lag report: the values of --fail-on. Pure.
 
-WARN, ERR                       the status is this or worse (ERR: STOP, STALL or REWIND)
+    WARN, ERR                       the status is this or worse (ERR: STOP, STALL or REWIND)
     STOP, STALL, REWIND             the status is exactly this
     lag>N, lost>N                   messages, without known control records. A commit beyond the end of the log breaks
                                     any lag limit
@@ -54,7 +54,7 @@ class Limit:
     limit: int = 0
 
     @property
-    def of_partitions(self) -> bool:
+    def partitions_only(self) -> bool:
         """True if the limit applies to partitions only."""
         return self.name in _EXACTLY
 
@@ -79,15 +79,15 @@ class Limit:
             return row.lag is None and not _without_commit(row)
         return self.name not in _FIGURES and row.status in {None, Status.UNKNOWN.name} and not _without_commit(row)
 
-    def over(self, rows: int) -> str:
+    def predicate(self, rows: int) -> str:
         """Return the predicate for a number of rows that break the limit: "are ERR", "is over lag>5"."""
         is_ = "is" if rows == 1 else "are"
         if self.name in _FIGURES:
             return f"{is_} over {self.text}"
         return f"{is_} WARN or worse" if self.name == "WARN" else f"{is_} {self.name}"
 
-    def shown(self, row: LagStatus) -> str:
-        """Return the row's value as text."""
+    def describe(self, row: LagStatus) -> str:
+        """Return the row's value as a predicate, e.g. "has lag 1,200"."""
         if self.name not in _FIGURES:
             return f"is {row.status}"
         _, figure, duration = _FIGURES[self.name]
@@ -95,11 +95,11 @@ class Limit:
         if self.name == "lag" and row.ahead and not (value and value > self.limit):
             return f"has committed {row.ahead:,} beyond the end of the log"
         assert value is not None
-        words = self.name.replace("-", " ")
+        noun = self.name.replace("-", " ")
         if not duration:
-            return f"has {words} {value:,}"
-        least = "at least " if self.name == "time-lag" and row.time_lag_ms is None else ""
-        return f"has {words} {least}{format_duration(value)}"
+            return f"has {noun} {value:,}"
+        at_least = "at least " if self.name == "time-lag" and row.time_lag_ms is None else ""
+        return f"has {noun} {at_least}{format_duration(value)}"
 
 
 def _without_commit(row: LagStatus) -> bool:
@@ -125,7 +125,7 @@ def parse_limit(text: str) -> Limit:
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
+class BrokenLimit:
     """A limit broken by a number of rows, and the worst of these rows."""
 
     limit: Limit
@@ -133,14 +133,14 @@ class Broken:
     worst: LagStatus
 
 
-def broken(rows: Sequence[LagStatus], limits: Iterable[Limit]) -> list[Broken]:
+def broken_limits(rows: Sequence[LagStatus], limits: Iterable[Limit]) -> list[BrokenLimit]:
     """Return the broken limits, in the order of `limits`. rows: worst first."""
-    violations = []
+    result = []
     for limit in limits:
         over = [row for row in rows if limit.breaks(row)]
         if over:
-            violations.append(Broken(limit, len(over), _furthest(limit, over)))
-    return violations
+            result.append(BrokenLimit(limit, len(over), _furthest(limit, over)))
+    return result
 
 
 def _furthest(limit: Limit, rows: Sequence[LagStatus]) -> LagStatus:

@@ -1,7 +1,7 @@
 """The plan of a lag report: the passes of its span, the history before them, and the groups of each task.
 
-The plan is made in kctl's main process; with `kctl spark`, while Spark starts. A live report takes a pass over the
-cluster here (0.2 s for a small cluster), because starting a Python worker takes longer.
+kctl's main process creates the plan; with `kctl spark`, while Spark starts. A live report takes a pass over the cluster
+here (0.2 s for a small cluster), because starting a Python worker takes longer.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from kctl.model import TopicPartition
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
 
-_ROWS_PER_TASK = 5_000  # as many rows as the start of a Python worker costs
+_ROWS_PER_TASK = 5_000  # reading these costs as much as starting a Python worker
 _LONG_AGO_BACK_MS = 120 * MINUTE_MS
 _MOMENT_BACK_MS = 60 * MINUTE_MS  # maximum age of the snapshot for a point in time
 
@@ -94,8 +94,8 @@ def plan_live(
     """Return a plan for the cluster's current state, with the store's earlier passes as history.
 
     observe_s: take two passes this long apart, to get rates without a store (Spark starts meanwhile). Raises NotFound
-    for an exact group or topic name that does not exist, Refused if the store belongs to another cluster, and what
-    ClusterClient and kctl.history.snapshots.store.open_store raise.
+    for an exact group or topic name that does not exist, Refused if the store belongs to another cluster, and the
+    errors of ClusterClient and kctl.history.snapshots.store.open_store.
     """
     opened = None if store is None else open_store(store)
     cluster_id = client.metadata(()).cluster_id
@@ -168,15 +168,15 @@ def _live_plan(store: Store | None, live: tuple[LivePass, ...], snapshot: Pass, 
     rules, lookback_ms = _windows(before, request)
     if store is not None and lookback_ms > request.lookback_ms:
         before = passes(store, max(at_ms - lookback_ms, 0), at_ms, damaged=damaged.append)
-    read = [*(each.at_ms for each in before), *(each.at_ms for each in live)]
-    long_ago_ms = None if store is None else _long_ago_ms(store, at_ms, read[0], request, damaged)
+    passes_ms = [*(each.at_ms for each in before), *(each.at_ms for each in live)]
+    long_ago_ms = None if store is None else _long_ago_ms(store, at_ms, passes_ms[0], request, damaged)
     query = LagQuery(
         store=text_of(store.root) if store is not None and before else None,
         from_ms=at_ms,
         to_ms=at_ms + 1,
         lookback_ms=lookback_ms,
         since_ms=at_ms if live[-1].complete else None,
-        began_ms=read[0],
+        began_ms=passes_ms[0],
         rules=rules,
         groups=request.groups,
         topics=request.topics,
@@ -187,7 +187,7 @@ def _live_plan(store: Store | None, live: tuple[LivePass, ...], snapshot: Pass, 
         standing=request.standing,
         long_ago_ms=long_ago_ms,
         offsets_logs=request.offsets_logs,
-        passes=_timed_passes(read, long_ago_ms, request),
+        passes=_timed_passes(passes_ms, long_ago_ms, request),
     )
     notes = [] if store is None or before else [_no_history(store, at_ms, lookback_ms)]
     rows = [(row[0], 1) for row in snapshot.rows.get(schema.COMMITS, ())]
@@ -200,9 +200,7 @@ def _live_plan(store: Store | None, live: tuple[LivePass, ...], snapshot: Pass, 
 
 
 def _windows(before: list[PassInfo], request: LagRequest) -> tuple[WindowRules, int]:
-    """Return rules whose windows hold the requested observations at the pace of these passes, and how far back to
-    read.
-    """
+    """Return rules whose windows hold the requested observations at the interval of these passes, and the lookback."""
     default = WindowRules()
     span_ms = max(default.span_ms, 2 * request.observations * (usual_interval_ms(before) or 0))
     rules = WindowRules(
@@ -227,11 +225,11 @@ def _long_ago_ms(store: Store, at_ms: int, began_ms: int, request: LagRequest, d
     return max((each.at_ms for each in candidates if each.complete), default=None)
 
 
-def _timed_passes(read: list[int], long_ago_ms: int | None, request: LagRequest) -> tuple[int, ...]:
+def _timed_passes(passes_ms: list[int], long_ago_ms: int | None, request: LagRequest) -> tuple[int, ...]:
     """Return the passes whose commits get commit times."""
     if not request.offsets_logs and not request.commit_times:
         return ()
-    return tuple(read) if long_ago_ms is None else (long_ago_ms, *read)
+    return tuple(passes_ms) if long_ago_ms is None else (long_ago_ms, *passes_ms)
 
 
 def _no_history(store: Store, at_ms: int, lookback_ms: int) -> str:
@@ -311,7 +309,7 @@ def _plan(
 ) -> LagPlan:
     inside = [each for each in available if each.at_ms >= from_ms]
     last = inside[-1]
-    to_ms = min(to_ms, last.at_ms + 1)  # only some tasks would see a pass that is stored from now on
+    to_ms = min(to_ms, last.at_ms + 1)  # otherwise only some tasks would see a pass stored from now on
     check_files(store, moment.TABLES, from_ms, to_ms, damaged=damaged.append)
     _check_stored_names(store, inside, request, damaged)
     rules, lookback_ms = _windows(available, request)

@@ -1,8 +1,8 @@
 """Rows of the lag report as Arrow batches: the result of reading a range of groups.
 
-A reader reads the store's snapshots of its groups, appends the live passes, judges them (evaluate.windows), takes the
-last reading of each partition with its span (evaluate.spans), and adds the state of the cluster (snapshots.moment). A
-range contains whole groups, so rows are summed in place, without shuffles or joins. A read failure is a row with only
+A reader reads the store's snapshots of its groups, appends the live passes, applies the rules (evaluate.windows), takes
+the last reading of each partition with its span (evaluate.spans), and adds the state of the cluster (snapshots.moment).
+A range contains whole groups, so rows are summed in place, without shuffles or joins. A read failure is a row with only
 `error` set.
 """
 
@@ -56,14 +56,14 @@ def read_rows(query: LagQuery, groups: GroupRange, errors: list[str]) -> Iterato
 
 def _chunks(groups: Iterable[list[PartitionStatus]], by: str) -> Iterator[list[LagStatus]]:
     """Yield the rows of each group, aggregated, a chunk of groups at a time."""
-    waiting: list[LagStatus] = []
+    chunk: list[LagStatus] = []
     for rows in groups:
-        waiting += by_group(rows) if by == GROUP else by_topic(rows) if by == TOPIC else rows
-        if len(waiting) >= _BATCH_ROWS:
-            yield waiting
-            waiting = []
-    if waiting:
-        yield waiting
+        chunk += by_group(rows) if by == GROUP else by_topic(rows) if by == TOPIC else rows
+        if len(chunk) >= _BATCH_ROWS:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk
 
 
 # --- columns --------------------------------------------------------------------------------------------------------
@@ -81,8 +81,8 @@ def kinds(by: str) -> dict[str, type]:
 
 def arrow_schema(by: str) -> pa.Schema:
     """Return the Arrow schema of the rows: times in milliseconds, plus `error`."""
-    own = [pa.field(name, _ARROW[kind]) for name, kind in kinds(by).items()]
-    return pa.schema([*own, pa.field("error", pa.string())])
+    columns = [pa.field(name, _ARROW[kind]) for name, kind in kinds(by).items()]
+    return pa.schema([*columns, pa.field("error", pa.string())])
 
 
 def _batch(rows: Sequence[LagStatus], by: str) -> pa.RecordBatch:
@@ -116,11 +116,11 @@ def rows_of(values: Iterable[Sequence[Any]], by: str) -> tuple[list[LagStatus], 
     row_type = ROWS[by]
     rows: list[Any] = []
     errors: dict[str, None] = {}
-    for *own, error in values:
+    for *columns, error in values:
         if error is not None:
             errors[error] = None
             continue
-        rows.append(row_type(*(at(v) if kind is datetime else v for v, kind in zip(own, types, strict=True))))
+        rows.append(row_type(*(at(v) if kind is datetime else v for v, kind in zip(columns, types, strict=True))))
     return sorted_rows(rows), list(errors)
 
 

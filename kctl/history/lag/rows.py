@@ -18,7 +18,7 @@ from kctl.history.evaluate.spans import spans
 from kctl.history.evaluate.store_access import store_here
 from kctl.history.evaluate.window_rules import Flags
 from kctl.history.evaluate.windows import COMMIT_TIME, judge_batches
-from kctl.history.lag.span import Span as LagSpan
+from kctl.history.lag.span import LagSpan
 from kctl.history.lag.status import Status
 from kctl.history.lag.status_rows import Key, Offsets, PartitionStatus, Surroundings, partition_status, unchanged_ms
 from kctl.history.lag.window import Reading
@@ -59,7 +59,7 @@ def partition_rows(
     watch: Watch | None = None,
 ) -> Iterator[list[PartitionStatus]]:
     """Yield the rows of each group in the range. damaged, errors: receive read failures of the store and of commit
-    times. watch: sees all readings and passes them on.
+    times. watch: receives all readings and passes them on.
 
     Raises KctlError if the store cannot be read, and kctl.history.evaluate.windows.NotSorted.
     """
@@ -146,12 +146,12 @@ def _merged(streams: Sequence[Iterable[pa.RecordBatch]]) -> Iterator[pa.RecordBa
 
 def _with_dictionaries(batch: pa.RecordBatch, table: str) -> pa.RecordBatch:
     """Return a batch with dictionary-encoded text, like batches from the store."""
-    made, arrays = [], []
+    encoded, arrays = [], []
     for field, array in zip(schema.arrow_schema(table), batch.columns, strict=True):
         text = field.type == pa.string()
         arrays.append(array.dictionary_encode() if text else array)
-        made.append(pa.field(field.name, arrays[-1].type, nullable=field.nullable))
-    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(made))
+        encoded.append(pa.field(field.name, arrays[-1].type, nullable=field.nullable))
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(encoded))
 
 
 def _chosen(batch: pa.RecordBatch, query: LagQuery, groups: GroupRange) -> pa.RecordBatch:
@@ -183,9 +183,7 @@ def _inside(text: str, groups: GroupRange) -> bool:
 def _beside(
     query: LagQuery, store: Store | None, table: str, groups: GroupRange, damaged: list[Damaged]
 ) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of a table about the cluster, of the selected groups and topics, in the form that moment_of
-    needs.
-    """
+    """Yield a table's rows about the cluster for the selected groups and topics, in the form that moment_of needs."""
     columns = COLUMNS[table]
     of_groups = table in {schema.GROUPS, schema.OWNERS}
     bounds = groups if of_groups else query.topics.bounds
@@ -233,9 +231,9 @@ def _lasts(batch: pa.RecordBatch) -> Iterator[_Last]:
     readings = zip(*(columns[name] for name in _READING), strict=True)
     keys = zip(columns["group"], columns["topic"], columns["partition"], strict=True)
     offsets = zip(*(columns[f"{name}_offset"] for name in ("committed", "log_start", "log_end")), strict=True)
-    for key, each, gone, time, reading, span in zip(keys, offsets, deleted, times, readings, spans_, strict=True):
-        known_offsets = (value if value is not None and value >= 0 else None for value in each)
-        yield _Last(Key(*key), Offsets(*known_offsets), bool(gone), time, Reading(*reading), LagSpan(*span))
+    for key, values, flag, time, reading, span in zip(keys, offsets, deleted, times, readings, spans_, strict=True):
+        valid = (value if value is not None and value >= 0 else None for value in values)
+        yield _Last(Key(*key), Offsets(*valid), bool(flag), time, Reading(*reading), LagSpan(*span))
 
 
 def _rows(lasts: Sequence[_Last], moment: Moment, query: LagQuery) -> Iterator[PartitionStatus]:
@@ -249,15 +247,15 @@ def _rows(lasts: Sequence[_Last], moment: Moment, query: LagQuery) -> Iterator[P
         same_ms = unchanged_ms(last.reading, last.commit_ms)
         if same_ms is not None:
             unchanged[last.key.topic] = min(same_ms, unchanged.get(last.key.topic, same_ms))
-    nothing = TopicPartitionLog()
+    no_log = TopicPartitionLog()
     default = Surroundings()
     points = query.live[-1].points if query.live else {}
     markers = query.live[-1].markers if query.live else {}
     for key, offsets, deleted, commit_ms, reading, span in lasts:
-        log = moment.logs.get((key.topic, key.partition), nothing)
+        log = moment.logs.get((key.topic, key.partition), no_log)
         around = Surroundings(
             state=state,
-            gone=query.since_ms is not None and reading.at_ms < query.since_ms,
+            commit_deleted=query.since_ms is not None and reading.at_ms < query.since_ms,
             deleted=deleted,
             owner=moment.owners.get(key),
             topic_owned=(group, key.topic) in moment.owned if group in moment.states else None,

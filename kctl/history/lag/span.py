@@ -10,7 +10,7 @@ from typing import NamedTuple
 from kctl.history.lag.status import Status
 
 
-class Span(NamedTuple):
+class LagSpan(NamedTuple):
     """The readings of a span. None: unknown in all readings.
 
     first_at_ms, lag_before: time and lag of the first reading. peak_lag: largest lag. worst_status, worst_owned: worst

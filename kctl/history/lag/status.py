@@ -3,7 +3,7 @@
 The last commits (Burrow keeps ten) are checked in this order; the first rule that applies decides
 (github.com/linkedin/Burrow, core/internal/evaluator/caching.go):
 
-current lag is allowed                                            OK
+    the current lag is allowed                                        OK
     no commit for longer than the commits in the window span, and
       the group never caught up with a recent log end                 STOP
     an offset went back and has not been reached again                REWIND
@@ -38,13 +38,13 @@ class Status(IntEnum):
 
 
 class Standing(str, Enum):
-    """The relation of a group to a topic. It tells whether a bad status is an alarm."""
+    """The relation of a group to a topic. It decides if a bad status is an alarm."""
 
-    ACTIVE = "active"  # it has members
+    ACTIVE = "active"  # the group has members
     EMPTY = "empty"  # no members: it may be stopped, or assign partitions manually
     STALE = "stale"  # no members and no commits for a long time
     DEAD = "dead"  # the group was deleted
-    ABANDONED = "abandoned"  # it has members, but none reads this topic any more
+    ABANDONED = "abandoned"  # the group has members, but none reads this topic any more
     DELETED = "deleted"  # the topic was deleted, only commits remain
     UNKNOWN = "unknown"
 

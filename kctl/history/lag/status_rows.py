@@ -1,31 +1,30 @@
-"""The rows of `kctl history lag` and `kctl spark lag`: a group's partition at one reading. Pure.
+"""The rows of `kctl history lag` and `kctl spark lag`: a partition of a group at one reading. Pure.
 
-A reading (lag.window) tells how the offsets moved. The cluster around it tells the rest: the group's state,
-who the partition is assigned to, what the topic keeps and for how long. Here they become one row, by the rules of
-kctl.history.lag.status and kctl.history.retention.deletion.
+A reading (lag.window) says how the offsets moved. The rest comes from the cluster: the state of the group, the owner of
+the partition, the retention of the topic. A row combines them by the rules of kctl.history.lag.status and
+kctl.history.retention.deletion.
 
-- status is the verdict that counts: Burrow's for a partition that is assigned to a member or not, and OK where the
-  group's standing to the topic makes it nobody's alarm (stale, dead, abandoned, deleted). burrow_status is without
-  that. Both are None where there was no history to judge by.
-- undecided: unread messages behind the last stable offset. Transactions that are open hold them back from consumers
-  with isolation.level=read_committed: they are lag, and not the consumer's doing. held_by_transaction: all that is
-  unread is undecided, so that such a consumer cannot read on, whatever its status is; None: not known. Of topics and
-  groups: some partition is held.
-- control_records: of the lag, offsets that hold no message: markers of transactions, and what compaction removed
-  (kctl.lag.control_records). Where nothing else is unread, the status is OK, and there is nothing to be late with or to
-  lose. None: not known, as of all that is not live.
-- ahead: the committed offset lies so far beyond the end of the log, as after a topic was recreated. The lag is 0
-  then, and the status says nothing of it: limits on lag and reports do.
-- time_lag_ms is the reading's. Where that is not known: by points of the log itself (kctl.lag.log_times), or, where
-  the next message is the log's first record, that one's age.
-- deletion_by_time_ms: where the time lag is not known, by the age of the log's first record, which no message exceeds:
-  not before that, as all of kctl.history.retention.deletion.
-- last_commit: when the last commit was made, where __consumer_offsets tells; else when its offset was first seen.
-  None: it was there already when what was read began. unchanged_ms: for how long the offset is the same, at least.
-- Rates are messages a second; catch_up_ms, deletion_ms and loss_ms are from `at` on, None: never, or not known. A group
-  that keeps up (kctl.lag.rates.keeps_up) has nothing to catch up with, 0, and loses nothing but what may be deleted
-  at once; one whose standing makes it nobody's alarm loses nothing.
-- peak_lag, lag_before, worst_status: of the time from first_at to `at`.
+- status: Burrow's status of a partition with or without an owner, or OK if the group's standing to the topic raises no
+  alarm (stale, dead, abandoned, deleted). burrow_status ignores the standing. Both are None without history.
+- undecided: unread messages behind the last stable offset. Open transactions hide them from consumers with
+  isolation.level=read_committed: they are lag that the consumer cannot help. held_by_transaction: all unread messages
+  are undecided, so such a consumer cannot continue, whatever its status; None: unknown. For topics and groups: true if
+  any partition is held.
+- control_records: offsets in the lag that hold no message: transaction markers, and records removed by compaction
+  (kctl.lag.control_records). If nothing else is unread, the status is OK, and nothing can be late or lost. None:
+  unknown, as in all readings that are not live.
+- ahead: number of offsets by which the committed offset exceeds the log end, e.g. after a topic was recreated. The lag
+  is then 0 and the status does not show the problem; limits on lag and reports do.
+- time_lag_ms: from the reading. If unknown there: from points of the log itself (kctl.lag.log_times), or the age of the
+  log's first record if that is the next message.
+- deletion_by_time_ms: if the time lag is unknown, from the age of the log's first record, the maximum age of a message.
+  Like all values of kctl.history.retention.deletion, the earliest possible time.
+- last_commit: the commit time from __consumer_offsets if available, else the time when the offset was first read. None:
+  the first snapshot had this offset already. unchanged_ms: minimum time that the offset has not changed.
+- Rates are messages per second. catch_up_ms, deletion_ms and loss_ms are relative to `at`; None: never, or unknown. A
+  group that keeps up (kctl.lag.rates.keeps_up) has catch_up_ms 0, and loses at most the messages that may be deleted at
+  once. A group whose standing raises no alarm loses nothing.
+- peak_lag, lag_before, worst_status: over the time from first_at to `at`.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from kctl.history.lag.span import Span
+from kctl.history.lag.span import LagSpan
 from kctl.history.lag.status import (
     DEFAULT_STANDING_RULES,
     NOT_ALARMING,
@@ -54,7 +53,7 @@ from kctl.lag.retention import at
 
 @dataclass(frozen=True, slots=True)
 class PartitionStatus:
-    """One partition of one group. The field names are the JSON keys and never change."""
+    """A partition of a group. The field names are JSON keys and never change."""
 
     group: str
     state: str | None
@@ -100,9 +99,9 @@ class PartitionStatus:
 
 @dataclass(frozen=True, slots=True)
 class TopicStatus:
-    """The partitions of one topic in one group: sums of what is known, the worst of the rest. As JSON has it.
+    """The partitions of a topic in a group: sums of known values, otherwise the worst value. Field names are JSON keys.
 
-    max_lag: the largest of one partition. unknown: committed partitions whose offsets could not be had.
+    max_lag: largest lag of a partition. unknown: number of committed partitions whose offsets could not be read.
     """
 
     group: str
@@ -138,7 +137,7 @@ class TopicStatus:
 
 @dataclass(frozen=True, slots=True)
 class GroupStatus:
-    """One group, as TopicStatus."""
+    """The partitions of a group, aggregated as in TopicStatus."""
 
     group: str
     state: str | None
@@ -178,18 +177,17 @@ class Owner(NamedTuple):
 
 
 class Surroundings(NamedTuple):
-    """What is known beside a reading. None: not known, or there is none.
+    """The state of the cluster around a reading. None: unknown, or does not exist.
 
-    state: of the group; «Dead» when it is gone. gone: later snapshots have no such commit any more. owner: None when
-    nobody is assigned the partition. topic_owned, topic_unchanged_ms: of the group's partitions of the topic, as
-    kctl.history.lag.status.standing_of has them. oldest_timestamp_ms: of the log's first record. size_bytes: of the
-    leader's replica. points: of the log, oldest first. markers: of the end of the log. allowed_lag: as the readings
-    were judged by. began_ms: when the first snapshot that was read for the reading was made. judged: there was history
-    to judge by. commit_ms: when the last commit was made.
+    state: of the group; "Dead" if it was deleted. commit_deleted: later snapshots do not have the commit. owner: None
+    if the partition is not assigned. topic_owned, topic_unchanged_ms: over the group's partitions of the topic, see
+    kctl.history.lag.status.standing_of. oldest_timestamp_ms: of the log's first record. size_bytes: of the leader's
+    replica. points: of the log, oldest first. markers: at the end of the log. allowed_lag: of the window rules.
+    began_ms: time of the first snapshot read. judged: there is history. commit_ms: time of the last commit.
     """
 
     state: str | None = None
-    gone: bool = False
+    commit_deleted: bool = False
     deleted: bool = False
     owner: Owner | None = None
     topic_owned: bool | None = None
@@ -208,7 +206,7 @@ class Surroundings(NamedTuple):
 
 
 class Key(NamedTuple):
-    """Which partition of which group."""
+    """A partition of a group."""
 
     group: str
     topic: str
@@ -223,9 +221,11 @@ class Offsets(NamedTuple):
     end: int | None
 
 
-def partition_status(key: Key, offsets: Offsets, reading: Reading, span: Span, around: Surroundings) -> PartitionStatus:
-    """The row of one partition."""
-    standing = Standing.DEAD if around.gone else _standing(around)
+def partition_status(
+    key: Key, offsets: Offsets, reading: Reading, span: LagSpan, around: Surroundings
+) -> PartitionStatus:
+    """Return the row of a partition."""
+    standing = Standing.DEAD if around.commit_deleted else _standing(around)
     owned = around.owner is not None
     verdict = reading.status_owned if owned else reading.status
     open_ = undecided(offsets, around.last_stable_offset)
@@ -274,7 +274,7 @@ def partition_status(key: Key, offsets: Offsets, reading: Reading, span: Span, a
 
 
 def _loss_ms(result: Deletion, reading: Reading, standing: Standing) -> int | None:
-    """Nobody waits for what is deleted before a group that is no more has read it."""
+    """Return the time until the group loses messages; None for a group whose standing raises no alarm."""
     if standing in NOT_ALARMING:
         return None
     keeps_up = reading.catch_up_ms == 0
@@ -282,7 +282,10 @@ def _loss_ms(result: Deletion, reading: Reading, standing: Standing) -> int | No
 
 
 class _Times(NamedTuple):
-    """What comes of the messages that are unread. only_control_records: no more of them than are allowed."""
+    """Times of the unread messages.
+
+    only_control_records: without control records, the lag is at most the allowed lag.
+    """
 
     control_records: int | None
     only_control_records: bool
@@ -296,11 +299,11 @@ def _times(offsets: Offsets, reading: Reading, around: Surroundings) -> _Times:
     control = _control_records(offsets, around)
     if control and reading.lag == control:
         return _Times(control, True, 0, 0, NEVER, 0)
-    age, least, most = _ages(offsets, reading, around)
+    age, min_age, max_age = _ages(offsets, reading, around)
     log = Log(offsets.start, offsets.end, around.size_bytes, reading.produced_per_s)
-    result = deletion(offsets.committed, most, log, around.limits)
-    few = bool(control) and reading.lag is not None and reading.lag - (control or 0) <= around.allowed_lag
-    return _Times(control, few, age, least, result, reading.catch_up_ms)
+    result = deletion(offsets.committed, max_age, log, around.limits)
+    only_control = bool(control) and reading.lag is not None and reading.lag - (control or 0) <= around.allowed_lag
+    return _Times(control, only_control, age, min_age, result, reading.catch_up_ms)
 
 
 def _last_commit(reading: Reading, around: Surroundings) -> int | None:
@@ -313,7 +316,7 @@ def _last_commit(reading: Reading, around: Surroundings) -> int | None:
 
 
 def unchanged_ms(reading: Reading, commit_ms: int | None) -> int | None:
-    """For how long, at least, the committed offset is the same: since it was first seen, or committed last."""
+    """Return the minimum time that the committed offset has not changed: since it was first read, or committed."""
     if reading.unchanged_ms is None or commit_ms is None:
         return reading.unchanged_ms
     return max(reading.unchanged_ms, reading.at_ms - commit_ms)
@@ -330,24 +333,24 @@ def _standing(around: Surroundings) -> Standing:
 
 
 def _ages(offsets: Offsets, reading: Reading, around: Surroundings) -> tuple[int | None, int | None, int | None]:
-    """The time lag, what it is at least, and at most."""
-    age, least = reading.time_lag_ms, reading.time_lag_least_ms
+    """Return the time lag, its minimum and its maximum."""
+    age, min_age = reading.time_lag_ms, reading.time_lag_least_ms
     if age is not None or not reading.lag or offsets.committed is None or offsets.start is None:
-        return age, least, age
-    visited = time_lag(around.points, max(offsets.committed, offsets.start))
-    if visited.ms is not None:
-        return visited.ms, visited.ms, visited.ms
-    least = max(least or 0, visited.at_least_ms or 0)
+        return age, min_age, age
+    by_points = time_lag(around.points, max(offsets.committed, offsets.start))
+    if by_points.ms is not None:
+        return by_points.ms, by_points.ms, by_points.ms
+    min_age = max(min_age or 0, by_points.at_least_ms or 0)
     if around.oldest_timestamp_ms is None:
-        return None, least, None
+        return None, min_age, None
     oldest_age = max(reading.at_ms - around.oldest_timestamp_ms, 0)
     if offsets.committed <= offsets.start:
         return oldest_age, oldest_age, oldest_age
-    return None, least, max(oldest_age, least)
+    return None, min_age, max(oldest_age, min_age)
 
 
 def undecided(offsets: Offsets, last_stable_offset: int | None) -> int | None:
-    """Messages that are not read and belong to, or lie behind, open transactions. None: not known."""
+    """Return the number of unread messages in or behind open transactions. None: unknown."""
     if offsets.committed is None or offsets.start is None or offsets.end is None or last_stable_offset is None:
         return None
     return max(offsets.end - max(last_stable_offset, offsets.committed, offsets.start), 0)
@@ -363,5 +366,5 @@ LagStatus = PartitionStatus | TopicStatus | GroupStatus
 
 
 def messages_of(row: LagStatus) -> int | None:
-    """The lag without offsets that are known to hold no message."""
+    """Return the lag without offsets that are known to hold no message."""
     return None if row.lag is None else row.lag - (row.control_records or 0)

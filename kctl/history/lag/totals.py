@@ -63,10 +63,10 @@ class _Totals(NamedTuple):
 
 
 def _totals(rows: Sequence[PartitionStatus]) -> _Totals:
-    lags = _known(row.lag for row in rows)
+    lags = _present(row.lag for row in rows)
     return _Totals(
         partition_count=len(rows),
-        at=max(_known(row.at for row in rows), default=None),
+        at=max(_present(row.at for row in rows), default=None),
         status=_worst(row.status for row in rows),
         lag=sum(lags) if lags else None,
         max_lag=max(lags, default=None),
@@ -74,14 +74,14 @@ def _totals(rows: Sequence[PartitionStatus]) -> _Totals:
         control_records=_total(row.control_records for row in rows),
         not_committed=sum(row.committed_offset is None for row in rows),
         unknown=sum(row.committed_offset is not None and row.lag is None for row in rows),
-        time_lag_ms=max(_known(row.time_lag_ms for row in rows), default=None),
-        time_lag_at_least_ms=max(_known(row.time_lag_at_least_ms for row in rows), default=None),
+        time_lag_ms=max(_present(row.time_lag_ms for row in rows), default=None),
+        time_lag_at_least_ms=max(_present(row.time_lag_at_least_ms for row in rows), default=None),
         consumed_per_s=_total(row.consumed_per_s for row in rows),
         produced_per_s=_total(row.produced_per_s for row in rows),
         catch_up_ms=_last_to_catch_up(rows),
-        deletion_ms=min(_known(row.deletion_ms for row in rows), default=None),
-        loss_ms=min(_known(row.loss_ms for row in rows), default=None),
-        last_commit=max(_known(row.last_commit for row in rows), default=None),
+        deletion_ms=min(_present(row.deletion_ms for row in rows), default=None),
+        loss_ms=min(_present(row.loss_ms for row in rows), default=None),
+        last_commit=max(_present(row.last_commit for row in rows), default=None),
         lag_before=_total(row.lag_before for row in rows),
         worst_status=_worst(row.worst_status for row in rows),
         held_by_transaction=_any(row.held_by_transaction for row in rows),
@@ -91,20 +91,20 @@ def _totals(rows: Sequence[PartitionStatus]) -> _Totals:
 
 def _worst(names: Iterable[str | None]) -> str | None:
     """Return the status of a group with these partitions."""
-    known = _known(names)
-    return group_status(Status[name] for name in known).name if known else None
+    present = _present(names)
+    return group_status(Status[name] for name in present).name if present else None
 
 
 def _any(values: Iterable[bool | None]) -> bool | None:
-    known = _known(values)
-    return any(known) if known else None
+    present = _present(values)
+    return any(present) if present else None
 
 
 def _last_to_catch_up(rows: Sequence[PartitionStatus]) -> int | None:
     """Return the longest catch-up time; None if a lagging partition never catches up or its time is unknown."""
     durations = [row.catch_up_ms for row in rows if row.lag is not None]
-    known = _known(durations)
-    return max(known) if known and len(known) == len(durations) else None
+    present = _present(durations)
+    return max(present) if present and len(present) == len(durations) else None
 
 
 def _least_alarming(rows: Sequence[PartitionStatus]) -> str:
@@ -117,13 +117,13 @@ _Number = TypeVar("_Number", int, float)
 _Value = TypeVar("_Value")
 
 
-def _known(values: Iterable[_Value | None]) -> list[_Value]:
+def _present(values: Iterable[_Value | None]) -> list[_Value]:
     return [value for value in values if value is not None]
 
 
 def _total(values: Iterable[_Number | None]) -> _Number | None:
-    known = _known(values)
-    return sum(known[1:], known[0]) if known else None
+    present = _present(values)
+    return sum(present[1:], present[0]) if present else None
 
 
 # --- order ------------------------------------------------------------------------------------------------------------

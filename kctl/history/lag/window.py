@@ -1,21 +1,21 @@
-"""Rules of the verdict over a window of snapshots, which kctl.history.evaluate.window_rules computes.
+"""Rules of the verdict over a window of snapshots. kctl.history.evaluate.window_rules computes it.
 
 A snapshot has committed offset, log start and log end, but not the commit time. Therefore:
 
-- The window of an observation is the last `observations` ones, itself included, none older than `span_ms`. With fewer
-  than `observations` it is incomplete, and says OK (Burrow: minimum-complete = 1).
-- Each observation in the window is taken for a commit, made at: `commit_ms` where it is known; else, when the offset
-  was first seen, at the earliest at the window's start. Burrow's rules (kctl.history.lag.status) then give `status`:
-  no new offset for more than half of the window is STOP.
-- A member that a partition is assigned to commits also what does not change. `status_owned` is the verdict if there is
-  one: commits made when they were observed, never STOP; no new offset in the whole window is STALL.
-- The lag that is judged is end − committed, including messages deleted unread. A constant lag is not WARN.
-- History is cut, and a new window begins, where a partition had no commit; where the topic has another id than was
-  last known; and where the log end is before the last known one (topic made anew, log truncated): offsets before and
-  after are not of one log.
-- Observations are sorted by time; of several of one moment the first counts. Negative offsets are none.
+- The window of an observation contains the observation and those before it: `observations` in total, none older than
+  `span_ms`. A window with fewer than `observations` is incomplete, and its status is OK (Burrow: minimum-complete = 1).
+- Each observation in the window counts as a commit. Its time is `commit_ms` if known, otherwise the time when the
+  offset was first observed, but not before the start of the window. Burrow's rules (kctl.history.lag.status) then give
+  `status`: no new offset for more than half of the window is STOP.
+- A member that owns the partition commits unchanged offsets too. `status_owned` is the verdict for a partition with an
+  owner: commits count at the time of their observation, and the verdict is never STOP. No new offset in the whole
+  window is STALL.
+- The rules use the lag end − committed, which includes messages that were deleted unread. A constant lag is not WARN.
+- A new window begins after a gap: where the partition had no commit, where the topic ID changed, and where the log end
+  decreased (topic recreated, log truncated). Offsets before and after the gap are not comparable.
+- Observations are sorted by time. Of several at the same time, the first one counts. Negative offsets count as missing.
 
-Limitation: a group that commits less often than the window is long looks stopped. Use a longer window.
+Limitation: a group that commits less often than the length of the window appears stopped. Use a longer window.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class Reading:
     """The verdict and values of one observation. Rates are messages per second over its window, durations are ms.
 
     status: if the partition has no known owner; status_owned: if it has one. observations: number in the window. ahead:
-    committed offset minus log end, if beyond it. unchanged_ms: minimum time that the committed offset is the same.
-    time_lag_ms, time_lag_least_ms: kctl.lag.rates.TimeLag. catch_up_ms: 0 for a group that keeps up, although it lags a
+    committed offset minus log end, if positive. unchanged_ms: minimum time that the committed offset has not changed.
+    time_lag_ms, time_lag_least_ms: kctl.lag.rates.TimeLag. catch_up_ms: 0 for a group that keeps up, even if it lags a
     few messages (kctl.lag.rates.keeps_up).
     """
 

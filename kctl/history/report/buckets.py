@@ -1,4 +1,4 @@
-"""Buckets of time. Pure."""
+"""Time buckets. Pure."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 from kctl.history.report.model import State, StatusSpan
 
-MOST_BUCKETS = 240  # more cannot be told apart in a chart
-_SPARE = 1.5  # passes are not evenly spaced: a bucket of that many intervals has one nearly always
+MAX_BUCKETS = 240  # more are not distinguishable in a chart
+_SPARE = 1.5  # passes are not evenly spaced: a bucket of this many intervals nearly always contains a pass
 
 
-class Buckets(NamedTuple):
-    """`size` buckets of `bucket_ms`, starting at `from_ms`."""
+class TimeBuckets(NamedTuple):
+    """Equal time buckets: `size` buckets of `bucket_ms`, starting at `from_ms`."""
 
     from_ms: int
     bucket_ms: int
@@ -25,18 +25,18 @@ class Buckets(NamedTuple):
         return (at_ms - self.from_ms) // self.bucket_ms
 
 
-def buckets_of(times: Sequence[int], most: int = MOST_BUCKETS) -> Buckets:
-    """Return buckets for passes at `times` (ms, sorted, at least one): at most `most`, few of them empty.
+def buckets_of(times: Sequence[int], max_buckets: int = MAX_BUCKETS) -> TimeBuckets:
+    """Return buckets for passes at `times` (ms, sorted, at least one): at most `max_buckets`, few of them empty.
 
     Raises ValueError without times.
     """
     if not times:
-        raise ValueError("no passes to cut time by")
+        raise ValueError("no passes")
     span_ms = times[-1] - times[0] + 1
     steps = [after - before for before, after in pairwise(times)]
-    spaced = int(median(steps) * _SPARE) if len(steps) > 1 else max(steps, default=1)
-    bucket_ms = max(-(-span_ms // most), spaced, 1)
-    return Buckets(times[0], bucket_ms, -(-span_ms // bucket_ms))
+    spacing_ms = int(median(steps) * _SPARE) if len(steps) > 1 else max(steps, default=1)
+    bucket_ms = max(-(-span_ms // max_buckets), spacing_ms, 1)
+    return TimeBuckets(times[0], bucket_ms, -(-span_ms // bucket_ms))
 
 
 def status_spans(states: Iterable[State | None]) -> list[StatusSpan]:

@@ -1,8 +1,8 @@
 """A report over a store of snapshots, in one streaming pass.
 
-The rows of groups are those of `kctl history lag` over the same span (kctl.history.lag.rows); series are taken from the
-readings as they stream by. Sizes likewise, in retention.store_reads. Groups are read in processes of kctl or in Spark's
-tasks (kctl.spark.report_source); disks, which are fewer, always in this process.
+The rows of groups are those of `kctl history lag` over the same span (kctl.history.lag.rows), and their series are
+computed from the same stream of readings. The same applies to sizes, in retention.store_reads. Groups are read in
+processes of kctl or in Spark's tasks (kctl.spark.report_source); disks, which are fewer, always in this process.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from kctl.history.lag.plan import LagPlan
 from kctl.history.lag.request import LagQuery
 from kctl.history.report.disk_series import disk_reports
 from kctl.history.report.findings import findings
-from kctl.history.report.group_series import GroupsPart, Most, group_reports, merged, read_part, times_of
+from kctl.history.report.group_series import GroupsPart, RowLimits, group_reports, merged, read_part, times_of
 from kctl.history.report.lag_series import Times
-from kctl.history.report.model import Gap, Report, Span
+from kctl.history.report.model import Gap, Report, ReportSpan
 from kctl.history.report.overview import overview
 from kctl.history.report.silent import gaps_of
 from kctl.history.snapshots import schema
@@ -30,30 +30,30 @@ from kctl.history.snapshots.passes import PassInfo, newest_ms, passes
 from kctl.history.snapshots.read import read_table
 from kctl.history.snapshots.store import Damaged, Store
 
-MOST_LACKING, MOST_FAILURES = 20, 5
-DEFAULT_MOST = Most()
-# What reads the groups of a plan; the list gets what could not be read, in words.
-ReadGroups: TypeAlias = Callable[[LagPlan, Times, Most, list[str]], Iterable[GroupsPart]]
+MAX_LACKING, MAX_FAILURES = 20, 5
+DEFAULT_LIMITS = RowLimits()
+# Reads the groups of a plan; the list receives read failures.
+ReadGroups: TypeAlias = Callable[[LagPlan, Times, RowLimits, list[str]], Iterable[GroupsPart]]
 
 
-def read_here(plan: LagPlan, times: Times, most: Most, lacking: list[str]) -> Iterable[GroupsPart]:
+def read_here(plan: LagPlan, times: Times, limits: RowLimits, lacking: list[str]) -> Iterable[GroupsPart]:
     """Read all groups in this process."""
     damaged: list[Damaged] = []
-    yield read_part(plan.query, EVERY_GROUP, times, most, damaged)
+    yield read_part(plan.query, EVERY_GROUP, times, limits, damaged)
     lacking += map(str, damaged)
 
 
-def read_in_processes(plan: LagPlan, times: Times, most: Most, lacking: list[str]) -> Iterable[GroupsPart]:
+def read_in_processes(plan: LagPlan, times: Times, limits: RowLimits, lacking: list[str]) -> Iterable[GroupsPart]:
     """Read each range of groups of the plan in parallel processes."""
-    parts = each_share(partial(_read_range, plan.query, times, most), plan.ranges)
+    parts = each_share(partial(_read_range, plan.query, times, limits), plan.ranges)
     for part, failures in parts:
         lacking += failures
         yield part
 
 
-def _read_range(query: LagQuery, times: Times, most: Most, groups: GroupRange) -> tuple[GroupsPart, list[str]]:
+def _read_range(query: LagQuery, times: Times, limits: RowLimits, groups: GroupRange) -> tuple[GroupsPart, list[str]]:
     damaged: list[Damaged] = []
-    part = read_part(query, groups, times, most, damaged)
+    part = read_part(query, groups, times, limits, damaged)
     return part, [str(each) for each in dict.fromkeys(damaged)]
 
 
@@ -62,7 +62,7 @@ def report_of(
     *,
     made_at: datetime,
     until_ms: int | None = None,
-    most: Most = DEFAULT_MOST,
+    limits: RowLimits = DEFAULT_LIMITS,
     read_groups: ReadGroups = read_here,
 ) -> Report:
     """Return the report of a plan over a store (kctl.history.lag.plan.plan_span). Raises KctlError, NotSorted,
@@ -78,7 +78,7 @@ def report_of(
     visited = passes(store, query.from_ms, query.to_ms, damaged=damaged.append)
     times = times_of(each.at_ms for each in visited)
     missing = _missing_tables(store)
-    groups = merged(read_groups(plan, times, most, lacking), most)
+    groups = merged(read_groups(plan, times, limits, lacking), limits)
     disks = disk_reports(store, query, times, visited)
     missed = _missed(store, query.from_ms, query.to_ms, damaged)
     from_ms = query.from_ms if _has_earlier(store, query) else None
@@ -87,7 +87,7 @@ def report_of(
     gaps = gaps_of(visited, missed, from_ms=from_ms, until_ms=max(now_ms, last_ms), ended=newest_ms(store) == last_ms)
     span = _span(visited, times, sum(missed.values()), gaps)
     messages = [*lacking, *disks.errors, *map(str, damaged)]
-    listed = group_reports(groups, most)
+    listed = group_reports(groups, limits)
     topics = [row for row in disks.topics if row.now.topic in query.topics]
     return Report(
         cluster_id=store.cluster_id,
@@ -99,9 +99,9 @@ def report_of(
         partitions=groups.worst,
         brokers=disks.brokers,
         log_dirs=disks.log_dirs,
-        topics=topics[: most.topics],
-        losses=disks.losses[: most.losses],
-        lacking=_some(_without_tables(str(plan.root or store.root), missing, plan.lacking(messages))),
+        topics=topics[: limits.topics],
+        losses=disks.losses[: limits.losses],
+        lacking=_limited(_without_tables(str(plan.root or store.root), missing, plan.lacking(messages))),
         silent_brokers=disks.silent,
         missing_tables=missing,
     )
@@ -126,22 +126,22 @@ def _without_tables(root: str, missing: Sequence[str], lacking: Sequence[str]) -
     return result
 
 
-def _some(lacking: Iterable[str]) -> list[str]:
+def _limited(lacking: Iterable[str]) -> list[str]:
     """Return distinct errors, at most a limited number."""
     messages = list(dict.fromkeys(lacking))
-    more = len(messages) - MOST_LACKING
-    return messages if more <= 0 else [*messages[:MOST_LACKING], f"and {more} more"]
+    more = len(messages) - MAX_LACKING
+    return messages if more <= 0 else [*messages[:MAX_LACKING], f"and {more} more"]
 
 
-def _span(visited: list[PassInfo], times: Times, missed: int, gaps: list[Gap]) -> Span:
-    return Span(
+def _span(visited: list[PassInfo], times: Times, missed: int, gaps: list[Gap]) -> ReportSpan:
+    return ReportSpan(
         from_at=_at(visited[0].at_ms),
         to_at=_at(visited[-1].at_ms),
         bucket_ms=times.buckets.bucket_ms,
         buckets=times.buckets.size,
         passes=len(visited),
         incomplete=sum(not each.complete for each in visited),
-        failures=list(dict.fromkeys(text for each in visited for text in each.failures))[:MOST_FAILURES],
+        failures=list(dict.fromkeys(text for each in visited for text in each.failures))[:MAX_FAILURES],
         missed=missed,
         gaps=gaps,
     )

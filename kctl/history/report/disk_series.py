@@ -18,13 +18,13 @@ from kctl.history.snapshots.passes import PassInfo
 from kctl.history.snapshots.store import Store
 from kctl.lag.retention import at
 
-MOST_CAUSES = 10  # of a log dir that fills: there are as many as topics
+MAX_CAUSES = 10  # for each log dir; otherwise there would be one for each topic
 
 
 class DiskReports(NamedTuple):
-    """Log dirs that are full first at the top; the largest topics at the top; the groups that lose most at the top.
+    """Log dirs, sorted by when they are full; topics, largest first; groups, largest losses first.
 
-    silent: brokers that did not answer the newest pass. errors: what could not be read.
+    silent: brokers that did not respond to the newest pass. errors: read failures.
     """
 
     brokers: list[BrokerOutlook]
@@ -35,8 +35,8 @@ class DiskReports(NamedTuple):
     errors: list[str]
 
 
-def disk_reports(store: Store, query: LagQuery, times: Times, seen: Sequence[PassInfo]) -> DiskReports:
-    """Return the reports on disks for the passes `seen`, and losses of the selected groups and topics.
+def disk_reports(store: Store, query: LagQuery, times: Times, visited: Sequence[PassInfo]) -> DiskReports:
+    """Return the reports on disks for the passes `visited`, and losses of the selected groups and topics.
 
     Raises KctlError.
     """
@@ -44,11 +44,11 @@ def disk_reports(store: Store, query: LagQuery, times: Times, seen: Sequence[Pas
     reads = StoreReads(store, query.from_ms, query.to_ms, watch=sizes.watch)
     outlook, moment = reads.outlook()
     by_log_dir = outlook.by_log_dir()
-    silent = silent_brokers(seen, _answered_ms(outlook), [row.broker for row in by_log_dir])
-    since = {each.broker: each.since or at(seen[0].at_ms) for each in silent}
+    silent = silent_brokers(visited, _reported_ms(outlook), [row.broker for row in by_log_dir])
+    since = {each.broker: each.since or at(visited[0].at_ms) for each in silent}
     log_dirs = [
         LogDirReport(
-            replace(row, causes=row.causes[:MOST_CAUSES]),
+            replace(row, causes=row.causes[:MAX_CAUSES]),
             moment.log_dir_errors.get((row.broker, row.log_dir)),
             sizes.log_dir(row.broker, row.log_dir),
             since.get(row.broker),
@@ -67,11 +67,11 @@ def disk_reports(store: Store, query: LagQuery, times: Times, seen: Sequence[Pas
         topics,
         losses,
         silent,
-        [text for text in reads.errors if text not in moment.failures],  # which the groups' plan tells as well
+        [text for text in reads.errors if text not in moment.failures],  # the groups' plan reports these
     )
 
 
-def _answered_ms(outlook: Outlook) -> dict[int, int]:
+def _reported_ms(outlook: Outlook) -> dict[int, int]:
     """Return when each broker last reported its log dirs."""
     result: dict[int, int] = {}
     replicas = ((each.broker, each.growth.last_ms) for each in outlook.disks.replicas)

@@ -19,12 +19,12 @@ from kctl.base.text import counted
 from kctl.base.units import format_duration, format_size
 from kctl.history.lag.status_rows import GroupStatus, PartitionStatus
 from kctl.history.report.model import (
-    Finding,
     FindingKind,
     GroupReport,
     LogDirReport,
+    ReportFinding,
+    ReportSpan,
     SilentBroker,
-    Span,
     State,
     StatusSpan,
     TopicReport,
@@ -40,13 +40,13 @@ _MIN_SHARE = 0.05  # of the growth of a disk; smaller causes are omitted
 
 
 def findings(
-    span: Span,
+    span: ReportSpan,
     groups: Iterable[GroupReport],
     partitions: Iterable[PartitionStatus],
     log_dirs: Iterable[LogDirReport],
     topics: Iterable[TopicReport],
     silent: Iterable[SilentBroker] = (),
-) -> list[Finding]:
+) -> list[ReportFinding]:
     """Return at most MAX_FINDINGS findings. groups and partitions: worst first."""
     of_group = grouped(partitions, lambda row: row.group)
     issues = [
@@ -59,7 +59,7 @@ def findings(
     return sorted(issues, key=_urgency)[:MAX_FINDINGS]
 
 
-def _urgency(finding: Finding) -> tuple[bool, float]:
+def _urgency(finding: ReportFinding) -> tuple[bool, float]:
     """Return the sort key: causes of stale values, offline or full log dirs, then by due time.
 
     Otherwise the order is kept.
@@ -75,10 +75,10 @@ def _needs_attention(row: GroupReport) -> bool:
     return not row.gone and row.now.status in {State.ERR, State.WARN}
 
 
-def _group(row: GroupReport, partitions: Sequence[PartitionStatus], span: Span) -> Finding:
+def _group(row: GroupReport, partitions: Sequence[PartitionStatus], span: ReportSpan) -> ReportFinding:
     now = row.now
     since, before_span = _since(row.timeline, now.status, span)
-    return Finding(
+    return ReportFinding(
         severity=State.ERR if now.status == State.ERR else State.WARN,
         kind=FindingKind.GROUP,
         name=now.group,
@@ -134,8 +134,8 @@ def _is_held(partitions: Sequence[PartitionStatus]) -> bool:
     """Return True if all unread messages of stalled partitions are behind open transactions
     (isolation.level=read_committed).
     """
-    still = [row for row in partitions if row.status in {"STOP", "STALL"}]
-    return bool(still) and all(row.held_by_transaction for row in still)
+    stalled = [row for row in partitions if row.status in {"STOP", "STALL"}]
+    return bool(stalled) and all(row.held_by_transaction for row in stalled)
 
 
 def _is_set_back(partitions: Sequence[PartitionStatus]) -> bool:
@@ -151,7 +151,7 @@ def _advice(now: GroupStatus, partitions: Sequence[PartitionStatus]) -> str:
     if now.ahead and status not in {"STOP", "STALL"}:
         return "check whether the topic was recreated or truncated, and set the offset with `kctl group reset-offsets`"
     if _is_held(partitions):
-        return "the producer hangs or is gone: find it with `kctl transaction hanging`, then abort the transaction"
+        return "the producer hangs or has exited: find it with `kctl transaction hanging`, then abort the transaction"
     if _is_set_back(partitions) and status != "REWIND":
         return f"check whether the reset was intended; {_of_consumers(now, worst)}"
     if status in {"STOP", "STALL"}:
@@ -180,7 +180,7 @@ def _rate(per_s: float) -> str:
     return f"{per_s:,.0f}/s" if per_s >= 10 or per_s == 0 else f"{per_s:.2g}/s"
 
 
-def _since(timeline: Sequence[StatusSpan], status: str | None, span: Span) -> tuple[datetime | None, bool]:
+def _since(timeline: Sequence[StatusSpan], status: str | None, span: ReportSpan) -> tuple[datetime | None, bool]:
     """Return when the status began, and True if that was before the span. Gaps without another status do not end it."""
     first: int | None = None
     for each in reversed(timeline):
@@ -197,16 +197,16 @@ def _since(timeline: Sequence[StatusSpan], status: str | None, span: Span) -> tu
 # --- stale values --------------------------------------------------------------------------------------------------
 
 
-def _collector(span: Span) -> Iterator[Finding]:
+def _collector(span: ReportSpan) -> Iterator[ReportFinding]:
     for gap in span.gaps:
         if gap.open:
-            lasted = format_duration((gap.to_at - gap.from_at) // timedelta(milliseconds=1))
-            what = f"no snapshots: the last one is {lasted} old, so all values are stale"
+            age = format_duration((gap.to_at - gap.from_at) // timedelta(milliseconds=1))
+            what = f"no snapshots: the last one is {age} old, so all values are stale"
             advice = "restart `kctl history snapshot`"
-            yield Finding(State.ERR, FindingKind.COLLECTOR, "of snapshots", None, what, advice, gap.from_at, None)
+            yield ReportFinding(State.ERR, FindingKind.COLLECTOR, "of snapshots", None, what, advice, gap.from_at, None)
 
 
-def _silent(broker: SilentBroker) -> Finding:
+def _silent(broker: SilentBroker) -> ReportFinding:
     what = f"did not respond: {counted(broker.log_dir_count, 'log dir')} shown with stale values"
     if not broker.log_dir_count:
         what = "did not respond: its log dirs are unknown"
@@ -214,13 +214,13 @@ def _silent(broker: SilentBroker) -> Finding:
         what = "did not respond: its log dir is shown with stale values"
     advice = "check whether the broker runs: its partitions may have no leader, and its replicas fall behind"
     name, before = str(broker.broker), broker.since is None
-    return Finding(State.ERR, FindingKind.BROKER, name, None, what, advice, broker.since, None, before)
+    return ReportFinding(State.ERR, FindingKind.BROKER, name, None, what, advice, broker.since, None, before)
 
 
 # --- log dirs, topics -----------------------------------------------------------------------------------------------
 
 
-def _log_dirs(rows: Iterable[LogDirReport]) -> Iterator[Finding]:
+def _log_dirs(rows: Iterable[LogDirReport]) -> Iterator[ReportFinding]:
     reported: set[tuple[int, str]] = set()
     for row in rows:
         now = row.now
@@ -233,7 +233,7 @@ def _log_dirs(rows: Iterable[LogDirReport]) -> Iterator[Finding]:
             yield from _filling(now)
 
 
-def _filling(now: LogDirOutlook) -> Iterator[Finding]:
+def _filling(now: LogDirOutlook) -> Iterator[ReportFinding]:
     used = None if now.disk_used is None else f"{now.disk_used:.0%} of the volume used"
     if now.full_ms is not None and now.full_ms <= WEEK_MS:
         parts = ["is full" if now.full_ms <= 0 else "fills up", used, _growing(now), _causes(now)]
@@ -255,17 +255,17 @@ def _causes(now: LogDirOutlook) -> str | None:
     if not now.causes:
         return None
     large = [each for each in now.causes[:_MAX_CAUSES] if each.share >= _MIN_SHARE]
-    named = ", ".join(f"{each.topic or 'others'} {each.share:.0%}" for each in large)
-    return f"filled by {named or 'many topics'}"
+    topics = ", ".join(f"{each.topic or 'others'} {each.share:.0%}" for each in large)
+    return f"filled by {topics or 'many topics'}"
 
 
-def _log_dir(now: LogDirOutlook, severity: State, what: str, advice: str, due_ms: int | None) -> Finding:
-    return Finding(severity, FindingKind.LOG_DIR, now.log_dir, now.broker, what, advice, None, due_ms)
+def _log_dir(now: LogDirOutlook, severity: State, what: str, advice: str, due_ms: int | None) -> ReportFinding:
+    return ReportFinding(severity, FindingKind.LOG_DIR, now.log_dir, now.broker, what, advice, None, due_ms)
 
 
-def _topic(now: TopicOutlook) -> Finding:
+def _topic(now: TopicOutlook) -> ReportFinding:
     dirty = "" if now.dirty_ratio_at_least is None else f": at least {now.dirty_ratio_at_least:.0%} is not compacted"
-    return Finding(
+    return ReportFinding(
         State.WARN,
         FindingKind.TOPIC,
         now.topic,

@@ -1,7 +1,7 @@
 """The groups of a report, a range of groups at a time: their rows, their series, and the worst of their partitions.
 
-A range is read where it is asked for: here, or in a task of kctl.spark.report_source. Of each range only as much is
-kept as a report shows, so parts are small, and putting them together is nothing.
+A range is read in this process or in a task of kctl.spark.report_source. A part has only what a report shows of its
+range, so parts are small and cheap to merge.
 """
 
 from __future__ import annotations
@@ -31,9 +31,11 @@ from kctl.history.snapshots.read import read_sorted
 from kctl.history.snapshots.store import Damaged
 
 
-class Most(NamedTuple):
-    """How many groups, partitions, topics and losses a report names: the worst, or the largest. The overview counts
-    all."""
+class RowLimits(NamedTuple):
+    """Maximum numbers of groups, partitions, topics and losses in a report: the worst, or the largest.
+
+    The overview counts all of them.
+    """
 
     groups: int = 1_000
     partitions: int = 2_000
@@ -41,18 +43,18 @@ class Most(NamedTuple):
     losses: int = 500
 
 
-class Listed(NamedTuple):
-    """A group. gone: later passes have no commits of it."""
+class ListedGroup(NamedTuple):
+    """A group. deleted: later passes have no commits of the group."""
 
     status: GroupStatus
-    gone: bool
+    deleted: bool
 
 
 @dataclass
 class GroupsPart:
-    """What a range of groups comes to. listed: all of them; worst: partitions, series: of the worst groups."""
+    """The results of a range of groups. listed: all groups. worst: worst partitions. series: of the worst groups."""
 
-    listed: list[Listed] = field(default_factory=list)
+    listed: list[ListedGroup] = field(default_factory=list)
     worst: list[PartitionStatus] = field(default_factory=list)
     series: dict[str, GroupSeries] = field(default_factory=dict)
 
@@ -63,7 +65,9 @@ def times_of(passes: Iterable[int]) -> Times:
     return Times(np.array(at, dtype=np.int64), buckets_of(at))
 
 
-def read_part(query: LagQuery, groups: GroupRange, times: Times, most: Most, damaged: list[Damaged]) -> GroupsPart:
+def read_part(
+    query: LagQuery, groups: GroupRange, times: Times, limits: RowLimits, damaged: list[Damaged]
+) -> GroupsPart:
     """Read a range of groups from a store. Raises KctlError, kctl.history.evaluate.windows.NotSorted."""
     assert query.store is not None
     store = store_here(query.store)
@@ -86,45 +90,49 @@ def read_part(query: LagQuery, groups: GroupRange, times: Times, most: Most, dam
     for result in partition_rows(query, groups, damaged, watch=watch.watch):
         rows = [with_verdict(row) for row in result]
         (status,) = by_group(rows)
-        part.listed.append(Listed(status, _is_gone(status, query.since_ms)))
+        part.listed.append(ListedGroup(status, _is_deleted(status, query.since_ms)))
         part.worst += rows
-        if len(part.worst) > 4 * most.partitions:
-            part.worst = _worst(part.worst, most)
-    part.worst = _worst(part.worst, most)
-    part.series = {each.status.group: watch.series(each.status.group) for each in _worst_groups(part.listed, most)}
+        if len(part.worst) > 4 * limits.partitions:
+            part.worst = _worst(part.worst, limits)
+    part.worst = _worst(part.worst, limits)
+    part.series = {each.status.group: watch.series(each.status.group) for each in _worst_groups(part.listed, limits)}
     return part
 
 
-def merged(parts: Iterable[GroupsPart], most: Most) -> GroupsPart:
+def merged(parts: Iterable[GroupsPart], limits: RowLimits) -> GroupsPart:
     """Merge parts of ranges that share no group."""
     whole = GroupsPart()
     for part in parts:
         whole.listed += part.listed
-        whole.worst = _worst([*whole.worst, *part.worst], most)
+        whole.worst = _worst([*whole.worst, *part.worst], limits)
         whole.series |= part.series
-        retained = {each.status.group for each in _worst_groups(whole.listed, most)}
+        retained = {each.status.group for each in _worst_groups(whole.listed, limits)}
         whole.series = {name: series for name, series in whole.series.items() if name in retained}
     return whole
 
 
-def group_reports(part: GroupsPart, most: Most) -> list[GroupReport]:
+def group_reports(part: GroupsPart, limits: RowLimits) -> list[GroupReport]:
     """Return the worst groups, worst first, deleted ones last."""
     result = []
-    for status, gone in _worst_groups(part.listed, most):
+    for status, deleted in _worst_groups(part.listed, limits):
         series = part.series[status.group]
-        result.append(GroupReport(status, gone, series.lag, series.time_lag_ms, series.timeline))
+        result.append(GroupReport(status, deleted, series.lag, series.time_lag_ms, series.timeline))
     return result
 
 
-def _worst(rows: Iterable[PartitionStatus], most: Most) -> list[PartitionStatus]:
-    return heapq.nsmallest(most.partitions, rows, key=lambda row: (*severity(row), row.group, row.topic, row.partition))
+def _worst(rows: Iterable[PartitionStatus], limits: RowLimits) -> list[PartitionStatus]:
+    return heapq.nsmallest(
+        limits.partitions, rows, key=lambda row: (*severity(row), row.group, row.topic, row.partition)
+    )
 
 
-def _worst_groups(listed: Iterable[Listed], most: Most) -> list[Listed]:
-    return heapq.nsmallest(most.groups, listed, key=lambda each: (each.gone, *severity(each.status), each.status.group))
+def _worst_groups(listed: Iterable[ListedGroup], limits: RowLimits) -> list[ListedGroup]:
+    return heapq.nsmallest(
+        limits.groups, listed, key=lambda each: (each.deleted, *severity(each.status), each.status.group)
+    )
 
 
-def _is_gone(status: GroupStatus, since_ms: int | None) -> bool:
+def _is_deleted(status: GroupStatus, since_ms: int | None) -> bool:
     if since_ms is None or status.at is None:
         return False
     return status.at < datetime.fromtimestamp(since_ms / 1000, timezone.utc)

@@ -14,7 +14,7 @@ from kctl.history.evaluate.column_arrays import known, numbers
 from kctl.history.report.owned_rows import runs
 
 EMPTY, DEAD, SETTLED, OTHER = 1, 2, 3, 4
-_CODES = {"Empty": EMPTY, "Dead": DEAD, "Stable": SETTLED, "Reconciling": SETTLED}  # as lag.status.standing_of
+_CODES = {"Empty": EMPTY, "Dead": DEAD, "Stable": SETTLED, "Reconciling": SETTLED}  # as in lag.status.standing_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class StateStream:
             self._next = next(self._rest, None)
 
     def of(self, group: str) -> GroupStates:
-        """Return the states of this group if it is next."""
+        """Return the states of `group`, which must come next in the stream; "Unknown" if it is not listed."""
         if self._next is not None and self._next[0] == group:
             result = self._next[1]
             self._next = next(self._rest, None)

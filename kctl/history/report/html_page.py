@@ -1,14 +1,14 @@
-"""A report as one HTML page that needs nothing else: no network, no server, no other file.
+"""A report as a single HTML page, without network, server or other files.
 
-The report lies in the page as JSON, in a script element that is no script; the page's own script makes text nodes of
-it. Names of groups and topics come from outside, so:
+The page embeds the report as JSON in a script element that is not executed, and its script creates text nodes from the
+JSON. Names of groups and topics are untrusted, therefore:
 
-- in the JSON, what could end the element or begin another (`<`, `>`, `&`) is written as escapes, and so is all that is
-  not ASCII;
-- a Content-Security-Policy in the page runs the page's two scripts, by their hashes, and nothing else: no other
-  script, no event handler in an attribute, nothing from a network (W3C Content Security Policy Level 3).
+- In the JSON, characters that could end the element or begin another one (`<`, `>`, `&`) are escaped, and so are all
+  characters outside of ASCII.
+- A Content-Security-Policy in the page allows the page's two scripts, by their hashes, and nothing else: no other
+  script, no event handler in an attribute, no network (W3C Content Security Policy Level 3).
 
-The charts are drawn by uPlot (MIT licence), whose files lie beside in the folder `page`, as they were published.
+uPlot (MIT license) draws the charts. Its files are in the folder `page`, unmodified.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from kctl import __version__
 from kctl.history.report.model import Report
 
 LIBRARY = "uPlot.iife.min.js"
-LICENCE = "uPlot.LICENSE.txt"
+LICENSE = "uPlot.LICENSE.txt"
 _STYLES = ("uPlot.min.css", "report.css")
 _SCRIPTS = ("format.js", "tables.js", "charts.js", "lanes.js", "report.js")
-# Nothing in JSON needs these characters but text, where an escape says the same.
+# In JSON, these characters occur only in strings, where escapes are equivalent.
 _ESCAPES = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 
 
 def html_page(report: Report) -> str:
     """Return the page. Non-finite numbers become null."""
     style = "\n".join(map(_part, _STYLES))
-    library = f"/*\n{_part(LICENCE)}*/\n{_part(LIBRARY)}"  # which asks to be told in each copy
+    library = f"/*\n{_part(LICENSE)}*/\n{_part(LIBRARY)}"  # the license requires its text in each copy
     script = f'(() => {{\n"use strict";\n{"".join(map(_part, _SCRIPTS))}}})();'
     parts = {
         "@POLICY@": escape(_policy([library, script], style)),
@@ -68,13 +68,13 @@ def _columns(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _filled(template: str, parts: dict[str, str]) -> str:
     """Return the template with each mark replaced once. Inserted text is not searched for marks."""
-    made = []
+    pieces = []
     rest = template
     for mark, text in sorted(parts.items(), key=lambda item: template.index(item[0])):
-        before, result, rest = rest.partition(mark)
-        assert result, mark
-        made += [before, text]
-    return "".join([*made, rest])
+        before, separator, rest = rest.partition(mark)
+        assert separator, mark
+        pieces += [before, text]
+    return "".join([*pieces, rest])
 
 
 def _policy(scripts: list[str], style: str) -> str:

@@ -1,13 +1,12 @@
-"""How groups did over time: their readings, as they stream by, as one value for each bucket of time.
+"""Series of groups over time: one value per time bucket, computed from the stream of their readings.
 
-Batches are those of evaluate.windows, sorted by group, topic, partition and time. Of a group a few numbers for each
-pass are kept while its readings come, and of all groups the few for each bucket: memory does not grow with partitions.
+Batches are those of evaluate.windows, sorted by group, topic, partition and time. A few numbers per pass are stored for
+the current group, and a few per bucket for each earlier group: memory does not grow with the number of partitions.
 
-- lag: of all partitions that were read in a pass, added up; not known where one of them was not. The largest of a
-  bucket's passes. time_lag: the longest of all partitions, at least.
-- worst: of each pass the worst of the partitions, as lag.status.group_status has it, of alarms only: what a
-  group's standing to a topic makes nobody's alarm at that moment is OK (lag.status.alarm_of). Of a bucket the
-  worst.
+- lag: sum over all partitions read in a pass; unknown if the lag of one of them is unknown. A bucket has the maximum of
+  its passes. time_lag: the longest time lag (lower bound) of all partitions.
+- worst: the worst partition of each pass, as in lag.status.group_status. Partitions whose standing raises no alarm at
+  that time are OK (lag.status.alarm_of). A bucket has the worst of its passes.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ import pyarrow as pa
 from kctl.history.evaluate.column_arrays import bits_of, chosen, differs, known, numbers
 from kctl.history.evaluate.window_rules import Flags, Ints
 from kctl.history.lag.status import DEFAULT_STANDING_RULES, Status
-from kctl.history.report.buckets import Buckets, status_spans
+from kctl.history.report.buckets import TimeBuckets, status_spans
 from kctl.history.report.group_states import DEAD, EMPTY, SETTLED, StateStream
 from kctl.history.report.model import GroupSeries, Series, State
 from kctl.history.report.owned_rows import OwnedRows
@@ -34,36 +33,36 @@ _NEVER = np.int64(1) << np.int64(62)
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """The passes of a report (ms, sorted, at least one), and the buckets that they lie in."""
+    """The passes of a report (ms, sorted, at least one) and their buckets."""
 
     passes: Ints
-    buckets: Buckets
+    buckets: TimeBuckets
 
     @property
     def begins(self) -> Ints:
-        """The first pass of each bucket that has one."""
+        """Return the first pass of each bucket with passes."""
         return np.flatnonzero(np.diff(self.of, prepend=-1))
 
     @property
     def of(self) -> Ints:
-        """The bucket of each pass."""
+        """Return the bucket of each pass."""
         return (self.passes - self.buckets.from_ms) // self.buckets.bucket_ms
 
 
 class SeriesWatch:
-    """Takes series from readings that pass by on their way to somewhere else.
+    """A pass-through stage that computes series from a stream of readings.
 
-    found: by group, once all readings have passed; those of other moments than the passes are left out. judged: there
-    is history to judge by, else the status is UNKNOWN.
+    by_group: complete once the stream has ended. Readings that belong to no pass are ignored. judged: there is history;
+    otherwise the status is UNKNOWN.
     """
 
     def __init__(self, owned: OwnedRows, states: StateStream, times: Times, *, judged: bool = True) -> None:
         self._owned, self._states, self._times, self._judged = owned, states, times, judged
         self._group: _Group | None = None
-        self.found: dict[str, Compact] = {}
+        self.by_group: dict[str, Compact] = {}
 
     def watch(self, readings: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The readings as they are."""
+        """Yield the readings unchanged."""
         for batch in readings:
             if batch.num_rows:
                 self._push(batch)
@@ -71,25 +70,25 @@ class SeriesWatch:
         self._end()
 
     def series(self, group: str) -> GroupSeries:
-        """What was found of a group; nothing but gaps where it is not known."""
+        """Return the series of a group; only gaps for an unknown group."""
         count = self._times.buckets.size
-        result = self.found.get(group)
+        result = self.by_group.get(group)
         if result is None:
             return GroupSeries(group, [None] * count, [None] * count, status_spans([None] * count))
-        known = _STATES if self._judged else dict.fromkeys(_STATES, State.UNKNOWN)
-        states = (None if state < 0 else known[state] for state in result.worst.tolist())
+        by_number = _STATES if self._judged else dict.fromkeys(_STATES, State.UNKNOWN)
+        states = (None if state < 0 else by_number[state] for state in result.worst.tolist())
         return GroupSeries(group, _series(result.lag), _series(result.age), status_spans(states))
 
     def _push(self, batch: pa.RecordBatch) -> None:
         owned = self._owned.of(batch)
         at = numbers(batch.column("at_ms"))
         place = np.minimum(np.searchsorted(self._times.passes, at), len(self._times.passes) - 1)
-        mine = np.flatnonzero(self._times.passes[place] == at)
-        if not len(mine):  # of a pass that does not count, or whose file of `passes` is damaged
+        timed = np.flatnonzero(self._times.passes[place] == at)
+        if not len(timed):  # the pass is outside of the report, or its file in `passes` is damaged
             return
-        if len(mine) < batch.num_rows:
-            arrays = chosen(batch, batch.schema.names, mine)
-            batch, owned, place = pa.RecordBatch.from_arrays(arrays, schema=batch.schema), owned[mine], place[mine]
+        if len(timed) < batch.num_rows:
+            arrays = chosen(batch, batch.schema.names, timed)
+            batch, owned, place = pa.RecordBatch.from_arrays(arrays, schema=batch.schema), owned[timed], place[timed]
         rows = _Rows.of(batch, owned, place)
         groups, topics = batch.column("group"), batch.column("topic")
         begins = np.flatnonzero(differs(groups) | differs(topics)).tolist()
@@ -97,7 +96,7 @@ class SeriesWatch:
             self._of(groups[begin].as_py()).push(topics[begin].as_py(), rows.cut(begin, end))
 
     def _of(self, name: str) -> _Group:
-        """The group that the next readings are of."""
+        """Return the accumulator of a group; a new name ends the group before it."""
         if self._group is None or self._group.name != name:
             self._end()
             for _ in self._states.until(name):
@@ -107,13 +106,16 @@ class SeriesWatch:
 
     def _end(self) -> None:
         if self._group is not None:
-            self.found[self._group.name] = self._group.compact()
+            self.by_group[self._group.name] = self._group.compact()
         self._group = None
 
 
 class _Rows(NamedTuple):
-    """Readings as arrays. place: of the pass; lag, age, unchanged: -1 where not known; lacking: the lag should be
-    known, and is not; status: the verdict for what had an owner or had none."""
+    """Readings as arrays.
+
+    place: index of the pass. lag, age, unchanged: -1 if unknown. lacking: there is a commit, but the lag is unknown.
+    status: the verdict for a partition with or without owner, as `owned` says.
+    """
 
     place: Ints
     lag: Ints
@@ -143,7 +145,7 @@ def _or_none(batch: pa.RecordBatch, name: str) -> Ints:
 
 
 class Compact(NamedTuple):
-    """A group's values by bucket; -1: nothing was read, or not all."""
+    """A group's values by bucket. -1: nothing was read, or not everything."""
 
     lag: Ints
     age: Ints
@@ -155,14 +157,14 @@ def _series(values: Ints) -> Series:
 
 
 class _Group:
-    """What is known of a group at each pass, so far. -1 in lag and age: nothing was read."""
+    """The accumulated values of a group at each pass. -1 in age: unknown."""
 
     def __init__(self, name: str, states: _Small, times: Times) -> None:
         size = len(times.passes)
         self.name = name
         self._states, self._times = states, times
         self._lag = np.zeros(size, dtype=np.int64)
-        self._seen = np.zeros(size, dtype=bool)
+        self._present = np.zeros(size, dtype=bool)
         self._counted = np.zeros(size, dtype=bool)
         self._lacking = np.zeros(size, dtype=bool)
         self._age = np.full(size, -1, dtype=np.int64)
@@ -170,26 +172,26 @@ class _Group:
         self._topic: _Topic | None = None
 
     def push(self, topic: str, rows: _Rows) -> None:
-        """The next readings, all of one topic."""
+        """Add the next readings, all of one topic."""
         if self._topic is None or self._topic.name != topic:
             self._end_topic()
-            self._topic = _Topic(topic, len(self._seen))
+            self._topic = _Topic(topic, len(self._present))
         self._topic.add(rows)
         np.add.at(self._lag, rows.place, np.maximum(rows.lag, 0))
         self._counted[rows.place[rows.lag >= 0]] = True
-        self._seen[rows.place] = True
+        self._present[rows.place] = True
         self._lacking[rows.place[rows.lacking]] = True
         np.maximum.at(self._age, rows.place, rows.age)
 
     def compact(self) -> Compact:
-        """All of it, by buckets."""
+        """Return the values by bucket. Call it after the last reading."""
         self._end_topic()
         lag = np.where(self._counted & ~self._lacking, self._lag, -1)
-        worst = np.where(self._seen, self._worst, np.int8(-1)).astype(np.int64)
+        worst = np.where(self._present, self._worst, np.int8(-1)).astype(np.int64)
         return Compact(self._peaks(lag), self._peaks(self._age), self._peaks(worst).astype(np.int8))
 
     def _peaks(self, values: Ints) -> Ints:
-        """The largest value of each bucket; -1 where there is none."""
+        """Return the largest value of each bucket; -1 if there is none."""
         result = np.full(self._times.buckets.size, -1, dtype=np.int64)
         begins = self._times.begins
         result[self._times.of[begins]] = np.maximum.reduceat(values, begins)
@@ -202,31 +204,31 @@ class _Group:
 
 
 class _Topic:
-    """A topic of a group: what its standing is judged by, at each pass."""
+    """A topic of a group: the values that decide its standing, at each pass."""
 
     def __init__(self, name: str, size: int) -> None:
         self.name = name
         self._worst = np.zeros(size, dtype=np.int8)
         self._owned = np.zeros(size, dtype=bool)
-        self._seen = np.zeros(size, dtype=bool)
+        self._present = np.zeros(size, dtype=bool)
         self._unchanged = np.full(size, _NEVER, dtype=np.int64)
 
     def add(self, rows: _Rows) -> None:
-        self._seen[rows.place] = True
+        self._present[rows.place] = True
         np.maximum.at(self._worst, rows.place, rows.status)
         self._owned[rows.place[rows.owned]] = True
         steady = rows.unchanged >= 0
         np.minimum.at(self._unchanged, rows.place[steady], rows.unchanged[steady])
 
     def alarms(self, states: _Small) -> _Small:
-        """kctl.history.lag.status: standing_of and alarm_of of each pass, as the group's status."""
+        """Return the status of the topic at each pass: standing_of and alarm_of of kctl.history.lag.status."""
         rules = DEFAULT_STANDING_RULES
         unchanged = np.where(self._unchanged == _NEVER, -1, self._unchanged)
-        ghost = states == DEAD
-        ghost |= (states == EMPTY) & (unchanged >= rules.stale_after_ms)
-        ghost |= (states == SETTLED) & ~self._owned & (unchanged >= rules.abandoned_after_ms)
+        no_alarm = states == DEAD
+        no_alarm |= (states == EMPTY) & (unchanged >= rules.stale_after_ms)
+        no_alarm |= (states == SETTLED) & ~self._owned & (unchanged >= rules.abandoned_after_ms)
         worst: _Small = np.minimum(self._worst, np.int8(Status.ERR))
-        worst[ghost & self._seen] = Status.OK
+        worst[no_alarm & self._present] = Status.OK
         return worst
 
 

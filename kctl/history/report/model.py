@@ -1,10 +1,10 @@
-"""What a report says: a plain value, whose field names are the JSON keys of `kctl history report` and never change.
+"""The data of a report. The field names are the JSON keys of `kctl history report` and never change.
 
-Time is cut into `Span.buckets` buckets of `bucket_ms` each, from `from_at` on. A series has a value for each bucket,
-None where nothing was read in it, or not all: for lag and time lag the largest of its readings (an alarm must not be
-averaged away), for sizes the last one.
-Rules: lag.status_rows for groups, retention.outlook for log dirs and topics, report.findings
-for what is urgent. Durations and ETAs count from the reading, in ms; None: never, or not known.
+Time is divided into `ReportSpan.buckets` buckets of `bucket_ms` each, starting at `from_at`. A series has a value for
+each bucket; None: nothing was read, or not everything. For lag and time lag, the value is the maximum of the readings
+(an average would hide alarms); for sizes, the last one. Rules: lag.status_rows for groups, retention.outlook for log
+dirs and topics, report.findings for urgency. Durations and ETAs are relative to the reading, in ms; None: never, or
+unknown.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Series = list[int | None]
 
 
 class State(str, Enum):
-    """kctl.history.lag.status.Status by name. STOP, STALL and REWIND are of partitions, ERR of groups."""
+    """kctl.history.lag.status.Status by name. Only partitions are STOP, STALL or REWIND; only groups are ERR."""
 
     UNKNOWN = "UNKNOWN"
     OK = "OK"
@@ -34,9 +34,9 @@ class State(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A time without passes, after the pass at from_at until to_at.
+    """A time without passes, from the pass at from_at to to_at.
 
-    passes: how many were due, by the collector's interval. open: lasts until the end of the requested span.
+    passes: number of passes due, by the collector's interval. open: the gap lasts to the end of the requested span.
     """
 
     from_at: datetime
@@ -46,9 +46,12 @@ class Gap:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
-    """The time that is reported. passes: read in it; incomplete: of them, those that lack something, failures: why, in
-    words; missed: passes that were due and left out because one took too long; gaps: when none were made."""
+class ReportSpan:
+    """The time span of a report.
+
+    passes: number of passes read. incomplete: number of incomplete passes. failures: why they are incomplete. missed:
+    number of passes skipped because the previous one took too long. gaps: times without passes.
+    """
 
     from_at: datetime
     to_at: datetime
@@ -72,7 +75,10 @@ class StatusSpan:
 
 @dataclass(frozen=True, slots=True)
 class GroupSeries:
-    """A group over time. timeline covers all buckets; a ghost (kctl.history.lag.status.Standing) is OK in it."""
+    """A group over time.
+
+    timeline: covers all buckets. Groups whose standing raises no alarm (kctl.history.lag.status.Standing) are OK.
+    """
 
     group: str
     lag: Series
@@ -84,7 +90,7 @@ class GroupSeries:
 class GroupReport:
     """A group at its last reading, as in `kctl history lag --by group`, and over time.
 
-    gone: later passes have no commits of it.
+    gone: later passes have no commits of the group.
     """
 
     now: GroupStatus
@@ -96,10 +102,10 @@ class GroupReport:
 
 @dataclass(frozen=True, slots=True)
 class LogDirReport:
-    """A log dir, as `kctl history retention --by log-dir` has it, and the bytes of its replicas over time.
+    """A log dir, as in `kctl history retention --by log-dir`, and the bytes of its replicas over time.
 
-    error: why it is offline. silent_since: since when its broker did not answer: the figures are from before. Of the
-    causes there are the largest alone.
+    now: with the largest causes only. error: why the log dir is offline. silent_since: time since which its broker has
+    not responded; the values are older.
     """
 
     now: LogDirOutlook
@@ -110,8 +116,10 @@ class LogDirReport:
 
 @dataclass(frozen=True, slots=True)
 class SilentBroker:
-    """A broker that did not tell the newest pass of its log dirs, and should have. since: the first pass it did not
-    answer; None: none of the span. log_dirs: how many it had."""
+    """A broker that did not report its log dirs to the newest pass.
+
+    since: first pass without a response; None: no pass of the span has one. log_dir_count: number of its log dirs.
+    """
 
     broker: int
     since: datetime | None
@@ -120,7 +128,7 @@ class SilentBroker:
 
 @dataclass(frozen=True, slots=True)
 class TopicReport:
-    """A topic, as `kctl history retention` has it, and the bytes of all its replicas over time."""
+    """A topic, as in `kctl history retention`, and the bytes of all its replicas over time."""
 
     now: TopicOutlook
     size_over_time: Series
@@ -128,9 +136,9 @@ class TopicReport:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """How much there is of each. Groups are counted by the status that counts; of partitions, all are.
+    """The totals of a report. Groups are counted by their reported status.
 
-    time_lag_at_least_ms: the longest; time_lag_ms: the same, None where it is only known to be longer.
+    time_lag_at_least_ms: longest time lag. time_lag_ms: the same value; None if it is only a lower bound.
     """
 
     group_count: int
@@ -154,7 +162,7 @@ class Overview:
 
 
 class FindingKind(str, Enum):
-    """What a finding is about."""
+    """The kind of object that a finding is about."""
 
     GROUP = "group"
     LOG_DIR = "log dir"
@@ -164,7 +172,7 @@ class FindingKind(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ReportFinding:
     """A problem that needs attention.
 
     severity: ERR or WARN. name: of the group, log dir (on `broker`) or topic. what: the problem; advice: what to do.
@@ -193,9 +201,9 @@ class Report:
 
     cluster_id: str | None
     made_at: datetime
-    span: Span
+    span: ReportSpan
     overview: Overview
-    findings: list[Finding]
+    findings: list[ReportFinding]
     groups: list[GroupReport]
     partitions: list[PartitionStatus]
     brokers: list[BrokerOutlook]

@@ -18,40 +18,40 @@ def overview(
 
     groups: each with a flag for deleted groups, which count only in `groups`. Unknown values are not summed.
     """
-    there = [group for group, gone in groups if not gone]
-    by_state = [State[group.status] if group.status else State.UNKNOWN for group in there]
-    longest = _most(group.time_lag_at_least_ms for group in there)
-    exact = _most(group.time_lag_ms for group in there)
+    current = [group for group, deleted in groups if not deleted]
+    by_state = [State[group.status] if group.status else State.UNKNOWN for group in current]
+    longest = _max(group.time_lag_at_least_ms for group in current)
+    exact = _max(group.time_lag_ms for group in current)
     return Overview(
         group_count=len(groups),
         groups_ok=by_state.count(State.OK),
         groups_warn=by_state.count(State.WARN),
         groups_err=by_state.count(State.ERR),
         groups_unknown=by_state.count(State.UNKNOWN),
-        partition_count=sum(group.partition_count for group in there),
-        lag=_sum(group.lag for group in there),
-        lost=_sum(group.lost for group in there),
+        partition_count=sum(group.partition_count for group in current),
+        lag=_sum(group.lag for group in current),
+        lost=_sum(group.lost for group in current),
         time_lag_ms=longest if exact == longest else None,
         time_lag_at_least_ms=longest,
-        next_loss_ms=_least(group.loss_ms for group in there),
+        next_loss_ms=_min(group.loss_ms for group in current),
         broker_count=len({row.now.broker for row in log_dirs}),
         log_dir_count=len(log_dirs),
         offline_log_dirs=sum(row.error is not None for row in log_dirs),
         topic_count=len(topics),
         replicas_bytes=sum(row.now.size_bytes for row in log_dirs),
         growth_bytes_per_hour=_sum(row.now.growth_bytes_per_hour for row in topics),
-        next_full_ms=_least(row.now.full_ms for row in log_dirs),
+        next_full_ms=_min(row.now.full_ms for row in log_dirs),
     )
 
 
 def _sum(values: Iterable[_Number | None]) -> _Number | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
+    present = [value for value in values if value is not None]
+    return sum(present) if present else None
 
 
-def _most(values: Iterable[int | None]) -> int | None:
+def _max(values: Iterable[int | None]) -> int | None:
     return max((value for value in values if value is not None), default=None)
 
 
-def _least(values: Iterable[int | None]) -> int | None:
+def _min(values: Iterable[int | None]) -> int | None:
     return min((value for value in values if value is not None), default=None)

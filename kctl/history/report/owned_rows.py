@@ -1,4 +1,4 @@
-"""Readings and owners of partitions side by side: streams of the same sort key, met without a table in memory."""
+"""Readings of partitions joined with their owners: two streams of the same sort order, without a table in memory."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ from kctl.history.evaluate.window_rules import Flags, Ints
 from kctl.history.snapshots.merge import key_at
 
 KEYS = ("group", "topic", "partition", "at_ms")
-_MOST = 1 << 63
+_MAX_SPAN = 1 << 63
 
 
 class OwnedRows:
-    """Which rows of batches that come in the order of KEYS have a row of the same key in `owners`, sorted alike."""
+    """A lookup of the rows that have a row with the same key in `owners`. Both streams are sorted by KEYS."""
 
     def __init__(self, owners: Iterable[pa.RecordBatch]) -> None:
         self._rest = iter(owners)
-        self._waiting: list[tuple[pa.RecordBatch, tuple[Any, ...]]] = []
+        self._pending: list[tuple[pa.RecordBatch, tuple[Any, ...]]] = []
 
     def of(self, batch: pa.RecordBatch) -> Flags:
-        """For the next batch, which is not empty."""
+        """Return a mask of the rows of the next batch that have an owner. batch: not empty."""
         last = key_at(batch, batch.num_rows - 1, KEYS)
-        while not self._waiting or self._waiting[-1][1] < last:
+        while not self._pending or self._pending[-1][1] < last:
             more = next(self._rest, None)
             if more is None:
                 break
             if more.num_rows:
-                self._waiting.append((more, key_at(more, more.num_rows - 1, KEYS)))
-        result = _among(batch, [waiting for waiting, _ in self._waiting])
-        self._waiting = [each for each in self._waiting if each[1] > last]
+                self._pending.append((more, key_at(more, more.num_rows - 1, KEYS)))
+        result = _has_key_in(batch, [pending for pending, _ in self._pending])
+        self._pending = [each for each in self._pending if each[1] > last]
         return result
 
 
-def _among(batch: pa.RecordBatch, others: list[pa.RecordBatch]) -> Flags:
-    """Which rows of `batch` have a key that is in `others`."""
+def _has_key_in(batch: pa.RecordBatch, others: list[pa.RecordBatch]) -> Flags:
+    """Return a mask of the rows of `batch` whose key occurs in `others`."""
     if not others:
         return np.zeros(batch.num_rows, dtype=bool)
     parts = [batch, *others]
@@ -48,7 +48,7 @@ def _among(batch: pa.RecordBatch, others: list[pa.RecordBatch]) -> Flags:
         value = _codes([part.column(name) for part in parts])
         value -= value.min()
         width = int(value.max()) + 1
-        if span * width >= _MOST:  # numbered anew, what is there so far has few values
+        if span * width >= _MAX_SPAN:  # renumber: few combinations occur, so the range of codes shrinks
             code = np.unique(code, return_inverse=True)[1].astype(np.int64).reshape(-1)
             span = int(code.max()) + 1
         code = code * width + value
@@ -60,22 +60,22 @@ def _among(batch: pa.RecordBatch, others: list[pa.RecordBatch]) -> Flags:
 
 
 def _codes(columns: list[pa.Array]) -> Ints:
-    """A number for each value, the same for the same one."""
+    """Return a number for each value; equal values have equal numbers."""
     if columns[0].type in {pa.int32(), pa.int64()}:
         return np.concatenate([numbers(column) for column in columns])
-    known: dict[str, int] = {}
-    return np.concatenate([_text_codes(column, known) for column in columns])
+    numbers_by_text: dict[str, int] = {}
+    return np.concatenate([_text_codes(column, numbers_by_text) for column in columns])
 
 
-def _text_codes(column: pa.Array, known: dict[str, int]) -> Ints:
-    """By the runs of a sorted column, of which there are few."""
+def _text_codes(column: pa.Array, numbers_by_text: dict[str, int]) -> Ints:
+    """Return the numbers of a sorted text column. Only the first value of each run is looked up."""
     begins = np.flatnonzero(differs(column))
-    codes = [known.setdefault(column[int(place)].as_py(), len(known)) for place in begins]
+    codes = [numbers_by_text.setdefault(column[int(place)].as_py(), len(numbers_by_text)) for place in begins]
     return np.repeat(np.array(codes, dtype=np.int64), np.diff(np.append(begins, len(column))))
 
 
 def runs(batch: pa.RecordBatch, name: str) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """The batch cut where a text column changes, with its value."""
+    """Yield the slices of the batch with equal values in a text column, each with the value."""
     begins = np.flatnonzero(differs(batch.column(name)))
     for begin, end in zip(begins.tolist(), [*begins[1:].tolist(), batch.num_rows], strict=True):
         yield batch.column(name)[begin].as_py(), batch.slice(begin, end - begin)

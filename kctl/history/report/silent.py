@@ -15,21 +15,21 @@ _DOWN = re.compile(r"broker (\d+) is down\b")  # matches messages of kctl.histor
 
 
 def silent_brokers(
-    passes: Sequence[PassInfo], answered_ms: Mapping[int, int], log_dirs: Iterable[int]
+    passes: Sequence[PassInfo], reported_ms: Mapping[int, int], log_dirs: Iterable[int]
 ) -> list[SilentBroker]:
     """Return brokers that did not respond to the newest pass and have not left the cluster.
 
     A broker has left if a later complete pass is without it. passes: of the span, ordered by time, at least one.
-    answered_ms: time of each broker's last log dirs. log_dirs: broker of each known log dir.
+    reported_ms: time of each broker's last log dirs. log_dirs: broker of each known log dir.
     """
     newest, dirs = passes[-1], list(log_dirs)
     silent = []
-    for broker, last_ms in sorted(answered_ms.items()):
+    for broker, last_ms in sorted(reported_ms.items()):
         later = [each for each in passes if each.at_ms > last_ms]
         if later and not any(each.complete for each in later):
             silent.append(SilentBroker(broker, at(later[0].at_ms), dirs.count(broker)))
     down = {int(match[1]) for text in newest.failures if (match := _DOWN.search(text))}
-    silent += [SilentBroker(broker, None, dirs.count(broker)) for broker in sorted(down - answered_ms.keys())]
+    silent += [SilentBroker(broker, None, dirs.count(broker)) for broker in sorted(down - reported_ms.keys())]
     return sorted(silent, key=lambda each: each.broker)
 
 
@@ -41,7 +41,7 @@ def gaps_of(
     until_ms: int,
     ended: bool = True,
 ) -> list[Gap]:
-    """Return times when passes were due and none was made, by the collector's interval or the usual one.
+    """Return times when passes were due but missing, by the collector's interval or the usual one.
 
     passes: as above. missed: skipped passes before a pass, by its time; they are reported separately. from_ms: start of
     the span, if there are earlier passes. until_ms: end of the requested span, at most now. ended: no later passes

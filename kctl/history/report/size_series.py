@@ -1,5 +1,5 @@
-"""Sizes over time, as readings of the table `replicas` stream by: of each bucket of time those of its last pass, added
-up by topic and by log dir. Memory: 8 B for each of them and each bucket."""
+"""Sizes over time, computed from the stream of the table `replicas`: sums by topic and by log dir at the last pass of
+each time bucket. Memory: 8 B for each topic or log dir and bucket."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kctl.history.report.model import Series
 
 
 class SizeWatch:
-    """Takes the series from batches that pass by on their way to somewhere else."""
+    """A pass-through stage that computes series from a stream of batches."""
 
     def __init__(self, times: Times) -> None:
         ends = np.append(times.begins[1:], len(times.passes)) - 1
@@ -24,18 +24,18 @@ class SizeWatch:
         self._log_dirs = _Sums(("broker", "log_dir"), times.buckets.size)
 
     def watch(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The batches as they are."""
+        """Yield the batches unchanged."""
         for batch in batches:
             if batch.num_rows:
                 self._push(batch)
             yield batch
 
     def topic(self, name: str) -> Series:
-        """The bytes of all replicas of a topic, future ones too; None in buckets in which there was none."""
+        """Return the bytes of all replicas of a topic, including future ones. None: no replica in this bucket."""
         return self._topics.series((name,))
 
     def log_dir(self, broker: int, path: str) -> Series:
-        """The bytes of all replicas in a log dir."""
+        """Return the bytes of all replicas in a log dir."""
         return self._log_dirs.series((broker, path))
 
     def _push(self, batch: pa.RecordBatch) -> None:
@@ -50,7 +50,7 @@ class SizeWatch:
 
 
 class _Sums:
-    """A row for each value of `keys`, a column for each bucket; -1: nothing."""
+    """A table of sums with a row for each value of `keys` and a column for each bucket. -1: no value."""
 
     def __init__(self, keys: tuple[str, ...], size: int) -> None:
         self._keys, self._size = keys, size
@@ -63,9 +63,9 @@ class _Sums:
         )
         for head, begin, end in zip(heads, begins.tolist(), [*begins[1:].tolist(), part.num_rows], strict=True):
             row = self._rows.setdefault(head, np.full(self._size, -1, dtype=np.int64))
-            mine = buckets[begin:end]
-            row[mine] = np.maximum(row[mine], 0)
-            np.add.at(row, mine, sizes[begin:end])
+            places = buckets[begin:end]
+            row[places] = np.maximum(row[places], 0)
+            np.add.at(row, places, sizes[begin:end])
 
     def series(self, key: tuple[object, ...]) -> Series:
         row = self._rows.get(key)

@@ -39,7 +39,7 @@ def _raised(row: PartitionStatus, status: Status) -> Status:
         return status
     if row.ahead or is_due(row.loss_ms, DAY_MS):
         return Status.ERR
-    warned = status is Status.WARN or is_due(row.loss_ms, WEEK_MS)
-    if not warned:
+    is_warning = status is Status.WARN or is_due(row.loss_ms, WEEK_MS)
+    if not is_warning:
         return status
     return Status.ERR if row.lost else Status.WARN

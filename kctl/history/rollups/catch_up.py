@@ -1,7 +1,7 @@
-"""Keeping roll-ups up to date: the hours of a store that have ended and have none get some, and so do whole days.
+"""Creation of missing rollups: for each hour of a store that has ended, and for each whole day.
 
-Only one kctl makes roll-ups of a store at a time. Hours are independent of each other, so any of them can be made in
-another process, which writes their files itself.
+Only one kctl creates rollups of a store at a time. Hours are independent of each other, so another process can roll up
+an hour and write its files.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from kctl.history.snapshots.remote import as_given
 from kctl.history.snapshots.rollup_files import DAY_MS, WRITTEN, day_of, day_path, hour_path
 from kctl.history.snapshots.store import Damaged, Store
 
-# Makes hours; returns the start of each hour that was made, and what could not be read of it.
+# Rolls up hours; returns the start of each finished hour, and its read failures.
 MakeHours: TypeAlias = Callable[[Store, Sequence[Hour]], Iterable[tuple[int, list[str]]]]
 
 
 @dataclass
 class CaughtUp:
-    """hours, days: that were rolled up now. errors: what could not be read, or written."""
+    """The result of `catch_up`. hours, days: numbers of new rollups. errors: read failures."""
 
     hours: int = 0
     days: int = 0
@@ -34,8 +34,11 @@ class CaughtUp:
 
 
 def missing_hours(store: Store) -> list[Hour]:
-    """The hours that have ended, have passes and no roll-up; ended: a later hour has a pass (that is not of the future:
-    a collector's clock was ahead, and passes of the hour may still come)."""
+    """Return the hours that have ended, have passes and have no rollup.
+
+    An hour has ended if a later hour has a pass. Passes in the future do not count: they come from a clock that was
+    ahead, and the hour may still get passes.
+    """
     newest = newest_ms(store, _now_ms() + 1)
     done = rollup_files.hours_done(store)
     return [hour for hour in store.hours() if newest is not None and hour.end_ms <= newest and hour not in done]
@@ -48,15 +51,15 @@ def _now_ms() -> int:
 def catch_up(
     store: Store, *, make_hours: MakeHours | None = None, progress: Callable[[int, int], None] | None = None
 ) -> CaughtUp:
-    """Make the roll-ups that are missing; make_hours: where hours are made (None: here).
+    """Create the missing rollups. make_hours: rolls up hours (default: hours_here).
 
-    Raises Busy when another kctl makes them, OperationFailed, NotAuthorized.
+    Raises Busy if another kctl is creating rollups, OperationFailed, NotAuthorized.
     """
     result = CaughtUp()
     if not missing_hours(store) and not _missing_days(store):
         return result
     with lock.hold(rollup_files.make_folder(store)):
-        hours = missing_hours(store)  # another kctl may have made them since
+        hours = missing_hours(store)  # another kctl may have created them since
         for number, (_, errors) in enumerate((make_hours or hours_here)(store, hours)):
             result.hours += 1
             result.errors += errors
@@ -88,13 +91,13 @@ def make_day(store: Store, day_ms: int) -> list[Damaged]:
 
 
 def _missing_days(store: Store) -> list[int]:
-    """The days that have hours, have ended, and have no roll-up; ended: a later day has an hour."""
+    """Return the days that have hours, have ended and have no rollup. A day has ended if a later day has a pass."""
     days = sorted({day_of(hour.start_ms) for hour in rollup_files.hours_done(store)})
     newest = newest_ms(store, _now_ms() + 1)
     last = max([*days[-1:], *([] if newest is None else [day_of(newest)])], default=0)
-    waiting = {day_of(hour.start_ms) for hour in missing_hours(store)}
+    incomplete = {day_of(hour.start_ms) for hour in missing_hours(store)}
     done = rollup_files.days_done(store)
-    return [day for day in days if day < last and day not in done and day not in waiting]
+    return [day for day in days if day < last and day not in done and day not in incomplete]
 
 
 def hours_here(store: Store, hours: Sequence[Hour]) -> Iterator[tuple[int, list[str]]]:

@@ -1,6 +1,6 @@
-"""An hour of snapshots as roll-ups (kctl.history.rollups.rollup), read once in the store's order, in flat memory.
+"""Rollups of an hour of snapshots (kctl.history.rollups.rollup), read once in the store's order, in constant memory.
 
-What is added up over partitions is added up for each pass first; peaks, means and last values are of those sums.
+Values are first summed over partitions for each pass. Peaks, means and last values are those of the sums.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Key = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class HourRollup:
-    """The rows of each table, and what could not be read."""
+    """The rollups of an hour: rows by table, and read failures."""
 
     hour: Hour
     rows: dict[str, list[dict[str, Any]]]
@@ -37,40 +37,44 @@ class HourRollup:
 
 @dataclass(frozen=True)
 class _Times:
-    """The passes of an hour, and the last one before (base_ms; None: there is none), from which steps are counted."""
+    """The passes of an hour.
+
+    base_ms: the last pass before the hour, where the first increase starts; None: no such pass.
+    """
 
     base_ms: int | None
     at: Ints
     complete: bool
 
     def places(self, at: Ints) -> Ints:
-        """Which pass each row is of; -1: the one before."""
+        """Return the index of the pass of each row; -1: the pass before the hour."""
         return np.searchsorted(self.at, at, side="right") - 1
 
     @property
     def from_ms(self) -> int:
-        """The first pass that is read."""
+        """Return the time of the first pass to read."""
         return int(self.at[0]) if self.base_ms is None else self.base_ms
 
 
 def roll_up(store: Store, hour: Hour) -> HourRollup:
-    """What the passes of an hour come to; no rows when there were none."""
+    """Roll up the passes of an hour. Without passes, there are no rows."""
     damaged: list[Damaged] = []
     visited = passes(store, hour.start_ms - HOUR_MS, hour.end_ms, damaged=damaged.append)
-    own = [each for each in visited if each.at_ms >= hour.start_ms]
-    if not own:
+    inside = [each for each in visited if each.at_ms >= hour.start_ms]
+    if not inside:
         return HourRollup(hour, {GROUPS: [], TOPICS: [], LOG_DIRS: []}, damaged)
     base = next((each.at_ms for each in reversed(visited) if each.at_ms < hour.start_ms), None)
-    times = _Times(base, np.array([each.at_ms for each in own], dtype=np.int64), all(each.complete for each in own))
+    at = np.array([each.at_ms for each in inside], dtype=np.int64)
+    times = _Times(base, at, all(each.complete for each in inside))
 
-    def read(table: str) -> Iterator[pa.RecordBatch]:
+    def stream(table: str) -> Iterator[pa.RecordBatch]:
         return read_sorted(store, table, times.from_ms, hour.end_ms, damaged=damaged.append)
 
-    sizes = _sizes(read(schema.REPLICAS), times)
+    sizes = _sizes(stream(schema.REPLICAS), times)
     rows = {
-        GROUPS: [_group(*each) for each in _runs(read(schema.COMMITS), ("group", "topic"), times, _commit_figures)],
-        TOPICS: _topics(_runs(read(schema.LOGS), ("topic",), times, _log_figures), sizes.by_topic),
-        LOG_DIRS: _log_dirs(_runs(read(schema.LOG_DIRS), ("broker", "log_dir"), times, _dir_figures), sizes.by_place),
+        GROUPS: [_group(*each) for each in _runs(stream(schema.COMMITS), ("group", "topic"), times, _commit_figures)],
+        TOPICS: _topics(_runs(stream(schema.LOGS), ("topic",), times, _log_figures), sizes.by_topic),
+        LOG_DIRS: _log_dirs(_runs(stream(schema.LOG_DIRS), ("broker", "log_dir"), times, _dir_figures), sizes.by_place),
     }
     complete = times.complete and not damaged
     for each in (row for table in rows.values() for row in table):
@@ -83,8 +87,11 @@ def roll_up(store: Store, hour: Hour) -> HourRollup:
 
 @dataclass(frozen=True)
 class _Figures:
-    """Of each row: what is added up for each pass, and what it has moved on by since the row before (of the same
-    partition), which is added up over the hour."""
+    """The values of each row.
+
+    sums: values summed for each pass. steps: increases since the row before (of the same partition), summed over the
+    hour.
+    """
 
     sums: dict[str, Known]
     steps: dict[str, Known]
@@ -95,25 +102,26 @@ def _commit_figures(column: Callable[[str], Known]) -> _Figures:
     both = committed.known & start.known
     reached = np.maximum(committed.value, start.value)
     lag = Known(np.maximum(end.value - reached, 0), both & end.known)
-    lost = Known(np.maximum(start.value - committed.value, 0), both)
-    read = np.zeros_like(committed.value)
-    # kctl.lag.rates.consumed: what was deleted already when the way began was jumped over, not read.
-    read[1:] = np.maximum(committed.value[1:] - np.where(start.known, reached, committed.value)[:-1], 0)
-    return _Figures({"lag": lag, "lost": lost}, {"consumed": Known(read, committed.known), "produced": _moved(end)})
+    deleted = Known(np.maximum(start.value - committed.value, 0), both)
+    consumed = np.zeros_like(committed.value)
+    # As in kctl.lag.rates.consumed: messages that were already deleted at the row before were skipped, not consumed.
+    consumed[1:] = np.maximum(committed.value[1:] - np.where(start.known, reached, committed.value)[:-1], 0)
+    steps = {"consumed": Known(consumed, committed.known), "produced": _increase(end)}
+    return _Figures({"lag": lag, "lost": deleted}, steps)
 
 
 def _log_figures(column: Callable[[str], Known]) -> _Figures:
     start, end = column("log_start_offset"), column("log_end_offset")
     messages = Known(np.maximum(end.value - start.value, 0), start.known & end.known)
-    return _Figures({"messages": messages}, {"produced": _moved(end)})
+    return _Figures({"messages": messages}, {"produced": _increase(end)})
 
 
 def _dir_figures(column: Callable[[str], Known]) -> _Figures:
     return _Figures({name: column(name) for name in ("total_bytes", "usable_bytes")}, {})
 
 
-def _moved(value: Known) -> Known:
-    """How much further it is than in the row before; whether it is known here: the row before is asked as well."""
+def _increase(value: Known) -> Known:
+    """Return the increase since the row before. Only the later row is checked; `_stepped` checks both."""
     step = np.zeros_like(value.value)
     step[1:] = np.maximum(np.diff(value.value), 0)
     return Known(step, value.known)
@@ -124,7 +132,11 @@ def _moved(value: Known) -> Known:
 
 @dataclass
 class _Run:
-    """What a key has come to: for each pass the sums, and how many rows have a value; rows for each pass; steps."""
+    """The accumulated values of a key.
+
+    sums, counts: for each pass, the sums and the numbers of rows with a value. rows: number of rows for each pass.
+    steps: increases over the hour. stepped: true if any increase is known.
+    """
 
     sums: dict[str, Floats]
     counts: dict[str, Floats]
@@ -142,24 +154,24 @@ class _Run:
             self.stepped[name] |= other.stepped[name]
 
     def last(self, name: str) -> int | None:
-        """The sum of the last pass that has one."""
+        """Return the sum of the last pass that has one."""
         places = np.flatnonzero(self.counts[name])
         return int(self.sums[name][places[-1]]) if len(places) else None
 
     def peak(self, name: str) -> int | None:
-        there = self.counts[name] > 0
-        return int(self.sums[name][there].max()) if there.any() else None
+        counted = self.counts[name] > 0
+        return int(self.sums[name][counted].max()) if counted.any() else None
 
     def least(self, name: str) -> int | None:
-        there = self.counts[name] > 0
-        return int(self.sums[name][there].min()) if there.any() else None
+        counted = self.counts[name] > 0
+        return int(self.sums[name][counted].min()) if counted.any() else None
 
     def mean(self, name: str) -> float | None:
-        there = self.counts[name] > 0
-        return float(self.sums[name][there].mean()) if there.any() else None
+        counted = self.counts[name] > 0
+        return float(self.sums[name][counted].mean()) if counted.any() else None
 
     def step(self, name: str) -> int | None:
-        """None: no two rows of a partition have it."""
+        """Return the increase over the hour; None if no two rows of a partition have a value."""
         return int(self.steps[name]) if self.stepped[name] else None
 
     @property
@@ -178,7 +190,7 @@ def _runs(
     times: _Times,
     figures: Callable[[Callable[[str], Known]], _Figures],
 ) -> Iterator[tuple[Key, _Run]]:
-    """A run for each key: batches are sorted by it, then by partition, then by time."""
+    """Yield a run for each key. Batches are sorted by key, partition and time."""
     open_: tuple[Key, _Run] | None = None
     tail: pa.RecordBatch | None = None
     for batch in batches:
@@ -203,16 +215,16 @@ def _of_batch(
     times: _Times,
     figures: Callable[[Callable[[str], Known]], _Figures],
 ) -> Iterator[tuple[Key, _Run]]:
-    """The runs of one batch. tail: the row before it, from which the first step is counted."""
+    """Yield the runs of one batch. tail: the row before the batch, where the first increase starts."""
     names = (*key, "partition") if "partition" in batch.schema.names else key
     before = 0 if tail is None else 1
 
     def column(name: str) -> Known:
-        own = known(batch.column(name))
+        values = known(batch.column(name))
         if tail is None:
-            return own
-        one = known(tail.column(name))
-        return Known(np.concatenate((one.value, own.value)), np.concatenate((one.known, own.known)))
+            return values
+        first = known(tail.column(name))
+        return Known(np.concatenate((first.value, values.value)), np.concatenate((first.known, values.known)))
 
     result = figures(column)
     new_run, new_partition = _begins(batch, tail, key), _begins(batch, tail, names)
@@ -249,14 +261,14 @@ def _of_batch(
 
 
 def _stepped(value: Known, new_partition: Flags, here: Flags, before: int) -> Known:
-    """Steps that count: both rows know it, both are of one partition, and the later one is of this hour."""
+    """Return the increases between rows of one partition that both have a value; the later row is in this hour."""
     both = np.zeros(len(value.known), dtype=bool)
     both[1:] = value.known[1:] & value.known[:-1]
     return Known(value.value[before:], both[before:] & ~new_partition & here)
 
 
 def _begins(batch: pa.RecordBatch, tail: pa.RecordBatch | None, names: Iterable[str]) -> Flags:
-    """Where a row is of another key than the one before it."""
+    """Return a mask of the rows whose key differs from the row before."""
     result = np.zeros(batch.num_rows, dtype=bool)
     same = tail is not None
     for name in names:
@@ -276,7 +288,7 @@ class _Sizes:
 
 
 def _sizes(batches: Iterable[pa.RecordBatch], times: _Times) -> _Sizes:
-    """Bytes of replicas for each pass; NaN where there was none."""
+    """Return the bytes of replicas at each pass; NaN if there was none."""
     by_topic: dict[Key, Floats] = {}
     by_place: dict[Key, Floats] = {}
     for batch in batches:
@@ -295,38 +307,38 @@ def _sizes(batches: Iterable[pa.RecordBatch], times: _Times) -> _Sizes:
 
 
 def _codes(batch: pa.RecordBatch, names: tuple[str, ...]) -> tuple[Ints, list[Key]]:
-    """A number for each row's key, and the keys by number."""
+    """Return a number for the key of each row, and the keys by number."""
     code = np.zeros(batch.num_rows, dtype=np.int64)
     for name in names:
         array = batch.column(name)
         if isinstance(array, pa.DictionaryArray):
-            own = numbers(array.indices)
+            column = numbers(array.indices)
         else:
-            own = np.unique(numbers(array), return_inverse=True)[1].astype(np.int64)
-        code = code * (int(own.max()) + 1) + own
+            column = np.unique(numbers(array), return_inverse=True)[1].astype(np.int64)
+        code = code * (int(column.max()) + 1) + column
     _, first, inverse = np.unique(code, return_index=True, return_inverse=True)
     keys = [tuple(batch.column(name)[int(place)].as_py() for name in names) for place in first]
-    return _same_keys(inverse.astype(np.int64), keys)
+    return _merge_equal_keys(inverse.astype(np.int64), keys)
 
 
-def _same_keys(code: Ints, keys: list[Key]) -> tuple[Ints, list[Key]]:
-    """A dictionary may hold a text twice: its keys become one."""
+def _merge_equal_keys(code: Ints, keys: list[Key]) -> tuple[Ints, list[Key]]:
+    """Merge equal keys: a dictionary column may contain a text twice."""
     places: dict[Key, int] = {}
-    moved = np.array([places.setdefault(key, len(places)) for key in keys], dtype=np.int64)
-    return moved[code], list(places)
+    new_codes = np.array([places.setdefault(key, len(places)) for key in keys], dtype=np.int64)
+    return new_codes[code], list(places)
 
 
 def _last(sizes: Floats | None) -> int | None:
-    there = _there(sizes)
-    return int(there[-1]) if len(there) else None
+    values = _without_gaps(sizes)
+    return int(values[-1]) if len(values) else None
 
 
 def _peak(sizes: Floats | None) -> int | None:
-    there = _there(sizes)
-    return int(there.max()) if len(there) else None
+    values = _without_gaps(sizes)
+    return int(values.max()) if len(values) else None
 
 
-def _there(sizes: Floats | None) -> Floats:
+def _without_gaps(sizes: Floats | None) -> Floats:
     return np.zeros(0) if sizes is None else sizes[~np.isnan(sizes)]
 
 

@@ -1,15 +1,15 @@
-"""Roll-ups: what passes over a cluster come to in an hour, and hours in a day. Pure.
+"""Rollups: passes over a cluster aggregated by hour, and hours aggregated by day. Pure.
 
-Each column has a rule, by which rows of shorter periods become one of a longer period:
+Each column has a rule that combines the rows of shorter periods into a row of a longer period:
 
-- key: what the row is of; rows of one key are put together;
-- last: of the latest row that has a value; first: of the earliest one;
-- peak, least: the largest, the smallest;
-- sum: added up;
-- mean: weighted by the rows' `passes`;
-- all: whether it is true of each row.
+- key: identifies the row; rows with the same key are combined;
+- last: the value of the latest row that has one; first: of the earliest row;
+- peak, least: the maximum, the minimum;
+- sum: the sum;
+- mean: the average, weighted by the rows' `passes`;
+- all: true if all rows are true.
 
-A column that no row knows is None. Rows may come in any order; a period that is missing is just not counted.
+A column without values is None. Rows may come in any order. Missing periods are ignored.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from typing import Any
 GROUPS, TOPICS, LOG_DIRS = "groups", "topics", "log-dirs"
 START, PASSES = "start_ms", "passes"
 
-# Column → (rule, type). start_ms: when the period begins (UTC). passes: that the row was seen in. complete: every pass
-# of the period was, and no file of it was damaged. lag, lost: added up over partitions. consumed, produced: messages,
-# since the last pass before the period. messages: between log start and log end.
+# Column → (rule, type). start_ms: start of the period (UTC). passes: number of passes that have the row. complete: all
+# passes of the period were complete, and no file was damaged. lag, lost: sums over partitions. consumed, produced:
+# messages since the last pass before the period. messages: between log start and log end.
 _COMMON = {START: ("first", "int64"), PASSES: ("sum", "int64"), "complete": ("all", "bool")}
 COLUMNS: dict[str, dict[str, tuple[str, str]]] = {
     GROUPS: {
@@ -59,21 +59,21 @@ COLUMNS: dict[str, dict[str, tuple[str, str]]] = {
 }
 TABLES = tuple(COLUMNS)
 Row = Mapping[str, Any]
-_PLAIN: dict[str, Callable[[Iterable[Any]], Any]] = {"peak": max, "least": min, "sum": sum, "all": all}
+_AGGREGATES: dict[str, Callable[[Iterable[Any]], Any]] = {"peak": max, "least": min, "sum": sum, "all": all}
 
 
 def key_columns(table: str) -> tuple[str, ...]:
-    """What a row of the table is of."""
+    """Return the columns that identify a row of the table."""
     return tuple(name for name, (rule, _) in COLUMNS[table].items() if rule == "key")
 
 
 def fold(table: str, rows: Iterable[Row], start_ms: int) -> list[dict[str, Any]]:
-    """Rows of shorter periods as those of the period that begins at start_ms, one for each key, sorted."""
+    """Combine rows of shorter periods into rows of the period starting at start_ms, one for each key, sorted."""
     keys = key_columns(table)
     by_key: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
         by_key.setdefault(tuple(row[name] for name in keys), []).append(row)
-    return [_folded(table, sorted(by_key[key], key=_start), start_ms) for key in sorted(by_key)]
+    return [_fold_key(table, sorted(by_key[key], key=_start), start_ms) for key in sorted(by_key)]
 
 
 def _start(row: Row) -> int:
@@ -81,8 +81,8 @@ def _start(row: Row) -> int:
     return start
 
 
-def _folded(table: str, rows: Sequence[Row], start_ms: int) -> dict[str, Any]:
-    """rows: of one key, in order of time."""
+def _fold_key(table: str, rows: Sequence[Row], start_ms: int) -> dict[str, Any]:
+    """Combine the rows of one key. rows: sorted by time."""
     result: dict[str, Any] = {}
     for name, (rule, _) in COLUMNS[table].items():
         values = [(row[name], row[PASSES]) for row in rows if row[name] is not None]
@@ -101,4 +101,4 @@ def _value(rule: str, values: Sequence[tuple[Any, int]]) -> Any:
     if rule == "mean":
         weight = sum(passes for _, passes in values)
         return sum(value * passes for value, passes in values) / weight if weight else None
-    return _PLAIN[rule](value for value, _ in values)
+    return _AGGREGATES[rule](value for value, _ in values)

@@ -1,4 +1,4 @@
-"""What roll-ups come to over a longer time: for each group, topic or log dir its course, and how it changed. Pure."""
+"""Trends from rollups: the values of each group, topic or log dir over time, and their change. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from kctl.history.rollups.rollup import COLUMNS, GROUPS, LOG_DIRS, PASSES, START, TOPICS, Row, key_columns
 from kctl.lag.retention import at
 
-# The figure that a course shows, for each table, and the one as it is at the end of a period.
+# For each table: the column that a course shows, and the column with the value at the end of a period.
 FIGURE = {GROUPS: "peak_lag", TOPICS: "replicas_bytes", LOG_DIRS: "replicas_bytes"}
 AT_END = {**FIGURE, GROUPS: "lag"}
 _SUMS = ("consumed", "produced")
@@ -18,9 +18,12 @@ _SUMS = ("consumed", "produced")
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """One group's topic, topic, or log dir. first, last: at the end of the first and of the last period in which it is
-    known; change: last − first. peak, values: of `figure`; values: one for each period from the first one of all to the
-    last one of all, None: not known then. consumed, produced: in all periods."""
+    """A topic of a group, a topic, or a log dir over time.
+
+    first, last: values at the end of the first and the last period with a value; change: last − first. peak, values: of
+    `figure`. values: one for each period between the first and the last period of all courses; None: unknown.
+    consumed, produced: sums over all periods.
+    """
 
     key: tuple[Any, ...]
     figure: str
@@ -35,13 +38,13 @@ class Course:
 
 
 def course_columns(table: str) -> list[str]:
-    """The columns that `courses` goes by."""
+    """Return the columns that `courses` needs."""
     sums = [name for name in _SUMS if name in COLUMNS[table]]
     return [*key_columns(table), START, *dict.fromkeys((FIGURE[table], AT_END[table])), *sums]
 
 
 def courses(table: str, rows: Iterable[Row], period_ms: int) -> list[Course]:
-    """The course of each key, those that changed most first. rows: of roll-ups of one length."""
+    """Return the course of each key, largest change first. rows: rollups of equal length."""
     keys = key_columns(table)
     by_key: dict[tuple[Any, ...], dict[int, Row]] = {}
     for row in rows:
@@ -59,15 +62,15 @@ def _course(table: str, key: tuple[Any, ...], rows: dict[int, Row], every: Seque
     values = tuple(rows[start][figure] if start in rows else None for start in every)
     peaks = [value for value in values if value is not None]
     ends = (rows[start][AT_END[table]] for start in sorted(rows))
-    known = [value for value in ends if value is not None]
+    end_values = [value for value in ends if value is not None]
     return Course(
         key=key,
         figure=figure,
         periods=len(rows),
-        first=known[0] if known else None,
-        last=known[-1] if known else None,
+        first=end_values[0] if end_values else None,
+        last=end_values[-1] if end_values else None,
         peak=max(peaks, default=None),
-        change=known[-1] - known[0] if known else None,
+        change=end_values[-1] - end_values[0] if end_values else None,
         consumed=_sum(rows, "consumed"),
         produced=_sum(rows, "produced"),
         values=values,
@@ -75,19 +78,19 @@ def _course(table: str, key: tuple[Any, ...], rows: dict[int, Row], every: Seque
 
 
 def _sum(rows: dict[int, Row], name: str) -> int | None:
-    known = [row[name] for row in rows.values() if row.get(name) is not None]
-    return sum(known) if known else None
+    values = [row[name] for row in rows.values() if row.get(name) is not None]
+    return sum(values) if values else None
 
 
 def with_times(table: str, rows: Iterable[Row]) -> list[dict[str, Any]]:
-    """Rows as a report has them: the period's begin as a time, keys first."""
+    """Return rows in the form of a report: the start of the period as a time, keys first."""
     names = [name for name in COLUMNS[table] if name not in {START, PASSES, "complete"}]
     keys = key_columns(table)
 
-    def shown(row: Row) -> dict[str, Any]:
+    def with_time(row: Row) -> dict[str, Any]:
         start: datetime | None = at(row[START])
+        key_values = {name: row[name] for name in keys}
         rest = {name: row[name] for name in names if name not in keys}
-        own = {name: row[name] for name in keys}
-        return {"start": start, **own, PASSES: row[PASSES], "complete": row["complete"], **rest}
+        return {"start": start, **key_values, PASSES: row[PASSES], "complete": row["complete"], **rest}
 
-    return [shown(row) for row in rows]
+    return [with_time(row) for row in rows]

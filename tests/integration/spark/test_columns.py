@@ -30,7 +30,7 @@ from kctl.history.snapshots.store import open_store
 from kctl.lag import retention
 from kctl.lag.retention import LogDirSize, PartitionLog, ReplicaSize, TopicRetention
 from kctl.spark import columns, sources
-from kctl.spark.retention_job import Readings, RetentionJob
+from kctl.spark.retention_job import RetentionJob, RetentionReadings
 from kctl.spark.session import SparkDriver
 from kctl.spark.settings import SparkSettings
 from kctl.spark.snapshot_source import load
@@ -149,7 +149,7 @@ def test_the_retention_report(spark: SparkSession, usage: Usage) -> None:
         LogDirRow(r.broker, r.log_dir, None, None, r.topic, r.partition, r.size_bytes, 0, r.future)
         for r in usage.replicas
     ]
-    readings = Readings(
+    readings = RetentionReadings(
         logs=_frame(spark, sources.LOGS.schema, [LogRow(*log) for log in usage.logs]),
         log_dirs=_frame(spark, sources.LOG_DIRS.schema, [*dirs, *copies, LogDirRow(7, error="down")]),
         configs=_frame(spark, sources.CONFIGS.schema, [ConfigRow(*c) for c in usage.retention]),
@@ -163,7 +163,7 @@ def test_the_retention_report(spark: SparkSession, usage: Usage) -> None:
 
 
 def test_parquet_has_the_columns_of_the_rows(spark: SparkSession) -> None:
-    readings = Readings(
+    readings = RetentionReadings(
         logs=_frame(spark, sources.LOGS.schema, []),
         log_dirs=_frame(spark, sources.LOG_DIRS.schema, []),
         configs=_frame(spark, sources.CONFIGS.schema, []),

@@ -576,7 +576,7 @@ def test_kill_9_of_kctl_leaves_no_process(marked: Kctl, cluster: TestCluster, sp
         (("lag", "--conf", "x"), 2, "--conf takes spark.KEY=VALUE"),
         (("lag", "--overwrite"), 2, "--overwrite needs --parquet"),
         (("lag", "--parquet", "/proc"), 4, "/proc exists"),
-        (("lag", "--parquet", "/proc", "--overwrite"), 4, "it is not replaced"),
+        (("lag", "--parquet", "/proc", "--overwrite"), 4, "the folder is not replaced"),
         (("lag", "--state", "asleep"), 2, "not a group state"),
         (("retention", "--topic", "a/b"), 2, "is not a topic name"),
         (("lag", "--bootstrap-server", "127.0.0.1:1"), 3, "127.0.0.1:1"),

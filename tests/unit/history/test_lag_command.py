@@ -258,7 +258,7 @@ def test_a_store_beside_us(run: Run, store: Path, monkeypatch: pytest.MonkeyPatc
         asked.append(query.store)
         return [], []
 
-    monkeypatch.setattr(evaluate, "_read", read)
+    monkeypatch.setattr(evaluate, "_read_range", read)
     code, _, _ = run("--store", store.name, "--last", "30m")
     assert (code, asked) == (0, [str(store)])
 

@@ -10,7 +10,7 @@ import pytest
 
 from kctl.errors import UsageError
 from kctl.history.lag.explain import explain
-from kctl.history.lag.limits import broken, parse_limit, unknown
+from kctl.history.lag.limits import broken_limits, parse_limit, unknown
 from kctl.history.lag.status import Status
 from kctl.history.lag.status_rows import (
     GroupStatus,
@@ -96,7 +96,9 @@ def test_deletion_and_loss_come_from_the_topics_limits() -> None:
     assert row.deletion_by_time_ms == 3 * HOUR_MS - row.time_lag_ms == row.deletion_ms
     assert row.loss_ms == row.deletion_ms * 2  # half of what is written is read
     assert row.deletion_by_bytes_ms is None
-    gone = partition_status(Key("g", "t", 0), offsets, readings[-1], span_of(readings), around._replace(gone=True))
+    gone = partition_status(
+        Key("g", "t", 0), offsets, readings[-1], span_of(readings), around._replace(commit_deleted=True)
+    )
     assert (gone.deletion_ms, gone.loss_ms) == (row.deletion_ms, None)  # and nobody waits for it
     # An age that is unknown is at most that of the log's first record: then nothing is deleted before this.
     unseen = dataclasses.replace(readings[-1], time_lag_ms=None)
@@ -163,7 +165,7 @@ def test_one_lies_and_two_lie(undecided_: int, words: str) -> None:
         ({"state": "Empty", "topic_owned": False}, "STOP", "empty"),
         ({"state": "Empty", "topic_owned": False, "topic_unchanged_ms": 25 * HOUR_MS}, "OK", "stale"),
         ({"state": "Stable", "topic_owned": False, "topic_unchanged_ms": HOUR_MS}, "OK", "abandoned"),
-        ({"gone": True}, "OK", "dead"),
+        ({"commit_deleted": True}, "OK", "dead"),
         ({"deleted": True}, "OK", "deleted"),
         ({"state": None}, "STOP", "unknown"),
         ({"judged": False}, None, "active"),
@@ -283,10 +285,10 @@ def test_limits(text: str, changes: dict[str, Any], over: bool) -> None:
     limit = parse_limit(text)
     row = _like(**changes)
     assert limit.breaks(row) is over
-    found = broken([row], [limit])
+    found = broken_limits([row], [limit])
     assert len(found) == over
     if over:
-        assert found[0].limit.shown(row)
+        assert found[0].limit.describe(row)
 
 
 @pytest.mark.parametrize(
@@ -315,7 +317,7 @@ def test_what_cannot_be_held_to_a_limit_is_counted() -> None:
 
 def test_the_furthest_over_a_limit_is_named() -> None:
     rows = [_like(partition=n, lag=lag, loss_ms=loss) for n, (lag, loss) in enumerate([(5, 9), (70, 3), (30, 7)])]
-    (lag, loss) = broken(rows, [parse_limit("lag>6"), parse_limit("loss<8ms")])
+    (lag, loss) = broken_limits(rows, [parse_limit("lag>6"), parse_limit("loss<8ms")])
     assert (lag.rows, lag.worst) == (2, rows[1])
     assert (loss.rows, loss.worst) == (2, rows[1])
 

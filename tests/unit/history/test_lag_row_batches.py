@@ -169,7 +169,7 @@ def _expected(numbers: Sequence[int], *, since: int, back_ms: int, rules: Window
         owned = listed and _owned(*key)
         around = Surroundings(
             state=_state(key.group) if listed else "Dead",
-            gone=readings[-1].at_ms < _at(since),
+            commit_deleted=readings[-1].at_ms < _at(since),
             owner=Owner(f"client-{key.group}", "/h") if owned else None,
             topic_owned=_owned(key.group, key.topic, 0) if listed else None,
             topic_unchanged_ms=min((ms for ms in unchanged if ms is not None), default=None),

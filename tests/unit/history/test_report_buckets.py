@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kctl.commands.terminal.sparkline import sparkline, state_line
-from kctl.history.report.buckets import MOST_BUCKETS, Buckets, buckets_of, status_spans
+from kctl.history.report.buckets import MAX_BUCKETS, TimeBuckets, buckets_of, status_spans
 from kctl.history.report.model import State, StatusSpan
 
 MINUTE_MS = 60_000
@@ -18,39 +18,39 @@ MINUTE_MS = 60_000
 @pytest.mark.parametrize(
     ("times", "expected"),
     [
-        ([5], Buckets(5, 1, 1)),
-        ([0, 60_000], Buckets(0, 60_000, 2)),
-        ([0, 60_000, 120_000], Buckets(0, 90_000, 2)),
-        (list(range(0, 3_600_000, MINUTE_MS)), Buckets(0, 90_000, 40)),
-        (list(range(0, 86_400_000, MINUTE_MS)), Buckets(0, 359_751, 240)),
+        ([5], TimeBuckets(5, 1, 1)),
+        ([0, 60_000], TimeBuckets(0, 60_000, 2)),
+        ([0, 60_000, 120_000], TimeBuckets(0, 90_000, 2)),
+        (list(range(0, 3_600_000, MINUTE_MS)), TimeBuckets(0, 90_000, 40)),
+        (list(range(0, 86_400_000, MINUTE_MS)), TimeBuckets(0, 359_751, 240)),
     ],
 )
-def test_buckets(times: list[int], expected: Buckets) -> None:
+def test_buckets(times: list[int], expected: TimeBuckets) -> None:
     assert buckets_of(times) == expected
 
 
-def test_no_passes_are_no_buckets() -> None:
+def test_buckets_need_passes() -> None:
     with pytest.raises(ValueError, match="no passes"):
         buckets_of([])
 
 
 @given(st.lists(st.integers(0, 10**13), min_size=1, max_size=50, unique=True).map(sorted))
-def test_each_pass_lies_in_a_bucket_and_they_are_few(times: list[int]) -> None:
+def test_each_pass_has_a_bucket_and_buckets_are_few(times: list[int]) -> None:
     found = buckets_of(times)
-    assert found.size <= MOST_BUCKETS
+    assert found.size <= MAX_BUCKETS
     assert found.of(times[0]) == 0
     assert found.of(times[-1]) == found.size - 1
 
 
 @given(st.integers(1, 3_600_000), st.integers(3, 2_000))
-def test_passes_at_a_steady_pace_leave_no_bucket_empty(every_ms: int, count: int) -> None:
+def test_evenly_spaced_passes_leave_no_bucket_empty(every_ms: int, count: int) -> None:
     times = [every_ms * i for i in range(count)]
     found = buckets_of(times)
     assert {found.of(at) for at in times} == set(range(found.size))
 
 
 @given(st.lists(st.sampled_from([None, State.OK, State.ERR]), max_size=30))
-def test_spans_are_the_states_again(states: list[State | None]) -> None:
+def test_spans_expand_to_the_states(states: list[State | None]) -> None:
     spans = status_spans(states)
     assert [span.status for span in spans for _ in range(span.count)] == states
     assert [span.first for span in spans] == [sum(s.count for s in spans[:i]) for i in range(len(spans))]
@@ -79,7 +79,7 @@ def test_sparklines(series: list[int | None], text: str) -> None:
 
 
 @given(st.lists(st.none() | st.integers(0, 10**18), max_size=300), st.integers(1, 40))
-def test_a_sparkline_is_as_wide_as_it_may_be_and_shows_the_peak(series: list[int | None], width: int) -> None:
+def test_a_sparkline_fits_the_width_and_shows_the_peak(series: list[int | None], width: int) -> None:
     text = sparkline(series, width, blocks="abcdefgh")
     known = [value for value in series if value is not None]
     assert len(text) == (min(width, len(series)) if known else 0)

@@ -15,7 +15,7 @@ import pytest
 from kctl.commands.app import main
 from kctl.history.lag.plan import LagRequest, plan_span
 from kctl.history.report.build import report_of
-from kctl.history.report.group_series import Most
+from kctl.history.report.group_series import RowLimits
 from kctl.history.report.model import FindingKind, Report
 from kctl.history.report.verdict import with_verdict
 from kctl.history.snapshots.commit import put_pass
@@ -43,9 +43,9 @@ def report(store: Path) -> Report:
     return _report(store)
 
 
-def _report(store: Path, wanted: LagRequest | None = None, most: Most | None = None) -> Report:
+def _report(store: Path, wanted: LagRequest | None = None, limits: RowLimits | None = None) -> Report:
     plan = plan_span(store, START_MS, START_MS + HOUR_MS, wanted or LagRequest(EVERY, EVERY))
-    return report_of(plan, made_at=FROM, most=most or Most())
+    return report_of(plan, made_at=FROM, limits=limits or RowLimits())
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def _by_group(report: Report) -> dict[str, Any]:
     return {group.now.group: group for group in report.groups}
 
 
-def test_the_worst_group_comes_first_and_what_is_gone_last(report: Report) -> None:
+def test_the_worst_group_comes_first_and_deleted_groups_last(report: Report) -> None:
     assert [g.now.group for g in report.groups] == ["stopped", "falls-behind", "ghost", "keeps-up", "left"]
     # «falls-behind» is WARN by how its offsets moved, and loses messages within a day.
     assert [g.now.status for g in report.groups] == ["ERR", "ERR", "OK", "OK", "OK"]
@@ -74,7 +74,7 @@ def test_the_worst_group_comes_first_and_what_is_gone_last(report: Report) -> No
 
 
 def test_lag_over_time_is_the_sum_of_partitions_at_its_peak(report: Report) -> None:
-    """A bucket of 90 s has one or two passes; a group that falls behind is 2 × 40 a minute further behind."""
+    """A bucket of 90 s has one or two passes. The lag of a slow group grows by 2 × 40 per minute."""
     found = _by_group(report)["falls-behind"].lag_over_time
     assert report.span.bucket_ms == 90_000
     last = [max(m for m in range(PASSES) if m * MINUTE_MS // 90_000 == bucket) for bucket in range(40)]
@@ -86,15 +86,15 @@ def test_lag_over_time_is_the_sum_of_partitions_at_its_peak(report: Report) -> N
     assert left.lag_over_time[27:] == [None] * 13
 
 
-def test_the_timeline_tells_when_a_group_stopped(report: Report) -> None:
-    """Its last commit at minute 30 was all there was; with ten readings without that, it is behind: at minute 40."""
+def test_the_timeline_shows_when_a_group_stopped(report: Report) -> None:
+    """The last commit, at minute 30, had lag 0. Ten readings later, at minute 40, the group counts as stopped."""
     spans = _by_group(report)["stopped"].timeline
     assert [(s.status, s.first * 1.5) for s in spans] == [("OK", 0), ("ERR", 39)]
     assert sum(s.count for s in spans) == report.span.buckets
     assert {s.status for s in _by_group(report)["ghost"].timeline} == {"OK"}
 
 
-def test_the_overview_adds_up_what_is_there(report: Report) -> None:
+def test_the_overview_has_totals(report: Report) -> None:
     totals = report.overview
     assert (totals.group_count, totals.groups_ok, totals.groups_warn, totals.groups_err) == (5, 2, 0, 2)
     assert totals.lag == 2 * 40 * 59 + 2 * 100 * 29
@@ -116,7 +116,7 @@ def test_disks_and_topics(report: Report) -> None:
     assert topic.now.retention_ms_used == pytest.approx((HOUR_MS + 59 * MINUTE_MS) / (3 * HOUR_MS))
 
 
-def test_what_needs_a_person_comes_first(report: Report) -> None:
+def test_problems_come_first(report: Report) -> None:
     found = [(each.severity, each.name, each.due_ms) for each in report.findings]
     by_name = {row.now.group: row.now.loss_ms for row in report.groups}
     assert found == [
@@ -130,8 +130,8 @@ def test_what_needs_a_person_comes_first(report: Report) -> None:
     assert stopped.since == report.span.from_at + timedelta(minutes=39)
 
 
-def test_what_is_unread_when_a_disk_is_full(tmp_path: Path) -> None:
-    """Broker 2 has so little left that it is full before retention takes anything: 100,000 B a partition and minute."""
+def test_unread_messages_when_a_disk_is_full(tmp_path: Path) -> None:
+    """Broker 2 is full before retention deletes anything: 100,000 B per partition and minute."""
     few = small_cluster(tmp_path / "store", passes=20, volume_bytes=4 * end_of(19) * MESSAGE_BYTES + 4_000_000)
     found = _report(few.root)
     (full,) = [row for row in found.log_dirs if row.now.full_ms is not None]
@@ -145,7 +145,7 @@ def test_what_is_unread_when_a_disk_is_full(tmp_path: Path) -> None:
     assert _report(few.root, LagRequest(names_of(["keeps-up"]), EVERY)).losses == []
 
 
-def test_figures_are_those_of_the_lag_report(store: Path, report: Report) -> None:
+def test_values_equal_those_of_the_lag_report(store: Path, report: Report) -> None:
     from kctl.history.evaluate.group_ranges import EVERY_GROUP
     from kctl.history.lag.rows import partition_rows
 
@@ -154,7 +154,7 @@ def test_figures_are_those_of_the_lag_report(store: Path, report: Report) -> Non
     assert sorted(map(repr, map(with_verdict, rows))) == sorted(map(repr, report.partitions))
 
 
-def test_one_verdict_in_counts_groups_and_findings(report: Report) -> None:
+def test_counts_groups_and_findings_use_the_same_status(report: Report) -> None:
     by_group = {group.now.group: group.now.status for group in report.groups if not group.gone}
     named = {each.name: each.severity.value for each in report.findings if each.kind is FindingKind.GROUP}
     assert named == {name: status for name, status in by_group.items() if status in {"ERR", "WARN"}}
@@ -166,8 +166,8 @@ def test_one_verdict_in_counts_groups_and_findings(report: Report) -> None:
     assert {row.burrow_status for row in report.partitions if row.group == "falls-behind"} == {"WARN"}
 
 
-def test_most_bounds_the_lists_and_not_the_overview(store: Path, report: Report) -> None:
-    few = _report(store, most=Most(groups=1, partitions=2, topics=1))
+def test_limits_apply_to_lists_but_not_to_the_overview(store: Path, report: Report) -> None:
+    few = _report(store, limits=RowLimits(groups=1, partitions=2, topics=1))
     assert few.overview == report.overview
     assert [g.now.group for g in few.groups] == ["stopped"]
     assert few.groups[0] == report.groups[0]
@@ -175,15 +175,15 @@ def test_most_bounds_the_lists_and_not_the_overview(store: Path, report: Report)
     assert len(few.topics) == 1
 
 
-def test_globs_choose_groups_and_topics(store: Path) -> None:
+def test_globs_select_groups_and_topics(store: Path) -> None:
     some = _report(store, LagRequest(names_of(["*e*", "!ghost"]), names_of(["orders"])))
     assert sorted(_by_group(some)) == ["falls-behind", "keeps-up", "left", "stopped"]
     assert [row.now.topic for row in some.topics] == ["orders"]
     assert _by_group(some)["stopped"] == _by_group(_report(store))["stopped"]
 
 
-def test_one_pass_alone_is_not_judged(tmp_path: Path) -> None:
-    """Neither in the table nor in the timeline."""
+def test_a_single_pass_gives_no_status(tmp_path: Path) -> None:
+    """There is none in the table and none in the timeline."""
     found = _report(small_cluster(tmp_path / "store", passes=1).root)
     assert {row.now.status for row in found.groups} == {None}
     assert {span.status for row in found.groups for span in row.timeline} == {"UNKNOWN"}
@@ -191,7 +191,7 @@ def test_one_pass_alone_is_not_judged(tmp_path: Path) -> None:
     assert [each.name for each in found.findings] == ["/lost"]
 
 
-def test_passes_that_could_not_read_all_say_why(tmp_path: Path) -> None:
+def test_incomplete_passes_have_reasons(tmp_path: Path) -> None:
     store = small_cluster(tmp_path / "store", passes=12)
     part = a_pass(12)
     part.failed("broker 3: connection refused")
@@ -202,7 +202,7 @@ def test_passes_that_could_not_read_all_say_why(tmp_path: Path) -> None:
     assert len([text for text in found.lacking if "connection refused" in text]) == 1
 
 
-def test_a_broker_that_died_is_named_and_its_figures_are_marked(tmp_path: Path) -> None:
+def test_a_dead_broker_is_named_and_its_values_are_marked(tmp_path: Path) -> None:
     store = small_cluster(tmp_path / "store", passes=12)
     for minute in (12, 13):
         part = a_pass(minute)
@@ -217,7 +217,7 @@ def test_a_broker_that_died_is_named_and_its_figures_are_marked(tmp_path: Path) 
     assert {row.now.broker: row.silent_since for row in found.log_dirs} == {1: None, 2: died, 3: None}
 
 
-def test_a_collector_that_was_off_is_told_and_ends_no_alarm(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_gap_is_reported_and_ends_no_alarm(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """An alarm since minute 40, and no snapshots from minute 46 to 50."""
     store = small_cluster(tmp_path / "store")
     for minute in range(46, 50):
@@ -236,12 +236,12 @@ def test_a_collector_that_was_off_is_told_and_ends_no_alarm(tmp_path: Path, caps
     )
 
 
-def test_an_alarm_that_held_all_the_time_says_so(run: Callable[..., tuple[int, str, str]]) -> None:
+def test_an_alarm_since_before_the_span(run: Callable[..., tuple[int, str, str]]) -> None:
     _, out, _ = run(span=("--from", "2026-09-21T14:50:00Z", "--to", "2026-09-21T15:00:00Z"))
     assert re.search(r"^ERR +group stopped .* before 09-21 14:50 ", out, re.MULTILINE)
 
 
-def test_a_table_that_is_missing_is_one_thing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_table_is_one_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     store = small_cluster(tmp_path / "store", passes=12)
     shutil.rmtree(store.root / "commits")
     code = main(["spark", "report", "--store", str(store.root), *SPAN])
@@ -318,15 +318,13 @@ def test_refused(run: Callable[..., tuple[int, str, str]], options: tuple[str, .
         (("--from", "2026-09-22T15:00:00Z", "--to", "2026-09-22T16:00:00Z"), 4, "has no snapshots from"),
     ],
 )
-def test_times_that_are_none(
-    run: Callable[..., tuple[int, str, str]], span: tuple[str, ...], code: int, text: str
-) -> None:
+def test_invalid_times(run: Callable[..., tuple[int, str, str]], span: tuple[str, ...], code: int, text: str) -> None:
     found, out, err = run(span=span)
     assert (found, out) == (code, "")
     assert text in err
 
 
-def test_a_damaged_file_is_named_in_the_page_and_the_exit_code_tells(
+def test_a_damaged_file_is_named_in_the_page_and_sets_the_exit_code(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     store = small_cluster(tmp_path / "store", passes=12)

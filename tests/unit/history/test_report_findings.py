@@ -10,13 +10,13 @@ import pytest
 
 from kctl.history.report.findings import MAX_FINDINGS, findings
 from kctl.history.report.model import (
-    Finding,
     FindingKind,
     Gap,
     GroupReport,
     LogDirReport,
+    ReportFinding,
+    ReportSpan,
     SilentBroker,
-    Span,
     State,
     StatusSpan,
 )
@@ -24,29 +24,29 @@ from kctl.history.report.verdict import DAY_MS, WEEK_MS, with_verdict
 from kctl.history.retention.disk_full import Cause
 from report_samples import BUCKETS, FROM, group_report, log_dir_report, partition_status, topic_report
 
-SPAN = Span(FROM, FROM + timedelta(hours=1), 60_000, BUCKETS, 60, 0, [], 0)
+SPAN = ReportSpan(FROM, FROM + timedelta(hours=1), 60_000, BUCKETS, 60, 0, [], 0)
 HOUR_MS = 3_600_000
 
 
 def group(status: State = State.ERR, *, lag: int = 1000, gone: bool = False, **figures: Any) -> GroupReport:
-    """A group that lost nothing and loses nothing, but for `figures`."""
+    """Return a group without losses, changed by `figures`."""
     found = group_report("orders-reader", lag, status, gone=gone)
     plain = {"lost": 0, "loss_ms": None, "time_lag_at_least_ms": None} | figures
     return dataclasses.replace(found, now=dataclasses.replace(found.now, **plain))
 
 
 def log_dir(*, error: str | None = None, **figures: Any) -> LogDirReport:
-    """A log dir that never gets full, but for `figures`."""
+    """Return a log dir that never fills up, changed by `figures`."""
     found = log_dir_report(1, "/data/1", 10**11, error=error)
     return dataclasses.replace(found, now=dataclasses.replace(found.now, **({"full_ms": None} | figures)))
 
 
-def of_group(row: GroupReport, partition: str = "STOP", **figures: Any) -> list[Finding]:
+def of_group(row: GroupReport, partition: str = "STOP", **figures: Any) -> list[ReportFinding]:
     worst = dataclasses.replace(partition_status(row.now.group, "orders", 0, 1), status=partition, **figures)
     return findings(SPAN, [row], [worst], [], [])
 
 
-def of_log_dirs(*rows: LogDirReport) -> list[Finding]:
+def of_log_dirs(*rows: LogDirReport) -> list[ReportFinding]:
     return findings(SPAN, [], [], rows, [])
 
 
@@ -63,7 +63,7 @@ def of_log_dirs(*rows: LogDirReport) -> list[Finding]:
         (group(State.ERR, gone=True), None, None),
     ],
 )
-def test_which_groups_are_named(row: GroupReport, severity: State | None, due_ms: int | None) -> None:
+def test_groups_that_are_findings(row: GroupReport, severity: State | None, due_ms: int | None) -> None:
     assert [(each.severity, each.due_ms) for each in of_group(row)] == (
         [] if severity is None else [(severity, due_ms)]
     )
@@ -137,7 +137,7 @@ def test_one_verdict(figures: dict[str, Any], status: str | None) -> None:
         ),
     ],
 )
-def test_what_is_said_of_a_group(row: GroupReport, partition: str, what: str) -> None:
+def test_the_problem_of_a_group(row: GroupReport, partition: str, what: str) -> None:
     (found,) = of_group(row, partition)
     assert (found.kind, found.name, found.what) == (FindingKind.GROUP, "orders-reader", what)
 
@@ -152,13 +152,13 @@ def test_what_is_said_of_a_group(row: GroupReport, partition: str, what: str) ->
         (group(State.WARN, consumed_per_s=30.0), "WARN", "raise the topics' retention until the group catches up"),
     ],
 )
-def test_what_to_do_about_a_group(row: GroupReport, partition: str, advice: str) -> None:
+def test_the_advice_for_a_group(row: GroupReport, partition: str, advice: str) -> None:
     (found,) = of_group(row, partition)
     assert found.advice.startswith(advice)
 
 
 def _gap_in(state: State, first: int) -> list[StatusSpan]:
-    """A state from a bucket on, not seen in ten of them and unknown in five."""
+    """Return a state from a bucket on, with ten buckets without readings and five unknown ones."""
     return [
         StatusSpan(first, 20 - first, state),
         StatusSpan(20, 10, None),
@@ -182,13 +182,13 @@ def _gap_in(state: State, first: int) -> list[StatusSpan]:
     ],
 )
 def test_since_when(timeline: list[StatusSpan], minute: int | None, before_span: bool) -> None:
-    """A collector that was off, and passes that could not read a group, do not end what is the matter with it."""
+    """Gaps without passes, and passes that could not read a group, do not end its problem."""
     (found,) = of_group(dataclasses.replace(group(), timeline=timeline))
     assert found.before_span == before_span
     assert found.since == (None if minute is None else FROM + timedelta(minutes=minute))
 
 
-def test_a_group_that_was_set_back_is_not_only_told_to_start() -> None:
+def test_the_advice_after_a_reset_mentions_the_reset() -> None:
     (found,) = of_group(group(state="Empty"), "STOP", worst_status="REWIND")
     assert found.what.startswith("its offset went back, and since then the group commits nothing, ")
     assert found.advice == "check whether the reset was intended; the group has no members: start its consumers"
@@ -196,7 +196,7 @@ def test_a_group_that_was_set_back_is_not_only_told_to_start() -> None:
     assert found.what.startswith("falls behind, ")
 
 
-def test_an_open_transaction_that_holds_a_group_up() -> None:
+def test_an_open_transaction_that_blocks_a_group() -> None:
     (found,) = of_group(group(), "STALL", lag=7, undecided=7, held_by_transaction=True)
     assert found.what.startswith("waits for an open transaction, ")
     assert "kctl transaction hanging" in found.advice
@@ -206,7 +206,7 @@ def test_an_open_transaction_that_holds_a_group_up() -> None:
     assert found.what.startswith("commits, but its offset does not advance, ")
 
 
-def test_what_makes_figures_old_comes_first() -> None:
+def test_causes_of_stale_values_come_first() -> None:
     span = dataclasses.replace(
         SPAN,
         gaps=[
@@ -236,7 +236,7 @@ def test_what_makes_figures_old_comes_first() -> None:
 CAUSES = [Cause("orders", 10, 0.6, 1.0), Cause(None, 5, 0.3, 1.0), Cause("a", 1, 0.06, 1.0), Cause("b", 1, 0.04, 1.0)]
 
 
-def test_what_is_said_of_a_disk_that_fills() -> None:
+def test_the_problem_of_a_disk_that_fills_up() -> None:
     (found,) = of_log_dirs(log_dir(full_ms=HOUR_MS, causes=CAUSES))
     assert (found.severity, found.broker, found.name, found.due_ms) == (State.ERR, 1, "/data/1", HOUR_MS)
     assert found.what == ("fills up, 20% of the volume used, growing 1 GB/h, filled by orders 60%, others 30%, a 6%")
@@ -256,11 +256,11 @@ def test_what_is_said_of_a_disk_that_fills() -> None:
         (log_dir(error="KAFKA_STORAGE_ERROR"), State.ERR),
     ],
 )
-def test_which_log_dirs_are_named(row: LogDirReport, severity: State | None) -> None:
+def test_log_dirs_that_are_findings(row: LogDirReport, severity: State | None) -> None:
     assert [each.severity for each in of_log_dirs(row)] == ([] if severity is None else [severity])
 
 
-def test_log_dirs_on_one_volume_are_named_once_but_each_that_is_offline() -> None:
+def test_one_finding_per_volume_but_one_for_each_offline_log_dir() -> None:
     one = log_dir(full_ms=HOUR_MS, same_volume=["/data/2"])
     other = log_dir(full_ms=HOUR_MS, same_volume=["/data/1"], log_dir="/data/2")
     assert [each.name for each in of_log_dirs(one, other)] == ["/data/1"]
@@ -268,7 +268,7 @@ def test_log_dirs_on_one_volume_are_named_once_but_each_that_is_offline() -> Non
     assert [each.name for each in of_log_dirs(one, broken)] == ["/data/2", "/data/1"]
 
 
-def test_a_cleaner_that_stands_still() -> None:
+def test_a_stalled_cleaner() -> None:
     now = dataclasses.replace(topic_report("t", 10).now, cleaner_stands_still=True, dirty_ratio_at_least=0.8)
     rows = [topic_report("well", 10), dataclasses.replace(topic_report("t", 10), now=now)]
     (found,) = findings(SPAN, [], [], [], rows)
@@ -276,7 +276,7 @@ def test_a_cleaner_that_stands_still() -> None:
     assert found.what == "log cleaner is stalled: at least 80% is not compacted"
 
 
-def test_the_most_urgent_comes_first_and_there_is_an_end() -> None:
+def test_the_most_urgent_findings_come_first_up_to_a_limit() -> None:
     groups = [
         dataclasses.replace(row, now=dataclasses.replace(row.now, group=name))
         for name, row in {

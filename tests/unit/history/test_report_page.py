@@ -24,7 +24,7 @@ LIBRARY_SHA256 = "19c8d4c6ad88929a79f4ae49d6f7161566dfd0ba3d15cc495e974f787eb78f
 
 
 class Page(HTMLParser):
-    """The elements of a page as a browser sees them: (name, attributes), and the text of scripts and styles."""
+    """The elements of a page as parsed by a browser: (name, attributes), and the text of scripts and styles."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -63,7 +63,7 @@ def test_names_add_no_elements(page: Page) -> None:
     assert [name for name, _ in page.texts] == ["style", "script", "script", "script"]
 
 
-def test_the_report_in_the_page_is_the_report(page: Page, text: str) -> None:
+def test_the_page_contains_the_report(page: Page, text: str) -> None:
     assert page.texts[1][1] == report_json(sample_report())  # as a browser sees it
     found = report_in(text)
     assert found == jsonable(sample_report())
@@ -71,19 +71,19 @@ def test_the_report_in_the_page_is_the_report(page: Page, text: str) -> None:
 
 
 @pytest.mark.parametrize("char", ["<", ">", "&", "\u2028", "\u202e", "é"])
-def test_characters_that_could_end_the_element_or_steer_a_reader_are_escapes(char: str) -> None:
+def test_unsafe_characters_are_escaped(char: str) -> None:
     report = dataclasses.replace(sample_report(), groups=[group_report(f"a{char}b", 1)])
     assert char in report_in(html_page(report))["groups"][0]["now"]["group"]
     assert char not in report_json(report)
 
 
-def test_marks_of_the_template_in_names_stay_names(text: str) -> None:
+def test_template_marks_in_names_are_not_replaced(text: str) -> None:
     assert "@REPORT@@SCRIPT@" in text  # the hostile group's name, in the JSON
     assert text.count('id="report"') == 1
     assert not re.search(r"@(POLICY|STYLE|VERSION|MADE|LIBRARY)@", text)
 
 
-def test_numbers_that_json_has_not_are_null() -> None:
+def test_non_finite_numbers_are_null() -> None:
     group = group_report("g", 1)
     odd = dataclasses.replace(group, now=dataclasses.replace(group.now, consumed_per_s=float("inf")))
     found = report_in(html_page(dataclasses.replace(sample_report(), groups=[odd])))
@@ -96,7 +96,7 @@ def _policy(page: Page) -> dict[str, list[str]]:
     return {part.split()[0]: part.split()[1:] for part in content.split(";")}
 
 
-def test_the_policy_lets_the_pages_own_scripts_run_and_nothing_else(page: Page) -> None:
+def test_the_policy_allows_only_the_scripts_of_the_page(page: Page) -> None:
     policy = _policy(page)
     assert policy["default-src"] == policy["base-uri"] == policy["form-action"] == ["'none'"]
     styles = [_hash(body) for tag, body in page.texts if tag == "style"]
@@ -110,13 +110,13 @@ def _hash(body: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(body.encode()).digest()).decode()}'"
 
 
-def test_the_policy_comes_before_all_that_it_rules(page: Page) -> None:
+def test_the_policy_comes_first(page: Page) -> None:
     names = [name for name, _ in page.elements]
     policy = next(i for i, (_, a) in enumerate(page.elements) if a.get("http-equiv") == "Content-Security-Policy")
     assert policy < min(names.index(name) for name in ("style", "script", "title", "body"))
 
 
-def test_nothing_is_fetched(page: Page) -> None:
+def test_the_page_loads_nothing(page: Page) -> None:
     for name, attributes in page.elements:
         assert not {"src", "srcset", "action", "poster", "style"} & set(attributes), name
         assert (attributes.get("href") or "#").startswith("#"), name
@@ -127,13 +127,13 @@ def test_nothing_is_fetched(page: Page) -> None:
     assert not re.search(r"\b(fetch|XMLHttpRequest|WebSocket|EventSource|sendBeacon|importScripts)\b", scripts)
 
 
-def test_the_pages_own_script_makes_no_html_of_text(page: Page) -> None:
+def test_the_script_never_parses_text_as_html(page: Page) -> None:
     assert not re.search(
         r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|new Function", page.texts[3][1]
     )
 
 
-def test_the_library_is_as_it_was_published_and_its_licence_goes_with_it(page: Page) -> None:
+def test_the_library_is_unmodified_and_has_its_license(page: Page) -> None:
     folder = files("kctl.history.report").joinpath("page")
     assert hashlib.sha256(folder.joinpath(LIBRARY).read_bytes()).hexdigest() == LIBRARY_SHA256
     assert folder.joinpath(LIBRARY).read_text() in page.texts[2][1]
@@ -146,7 +146,7 @@ def test_a_page_is_small() -> None:
     assert len(large) < 4_000_000
 
 
-def test_every_figure_that_a_table_of_the_page_shows_is_in_the_report(page: Page) -> None:
+def test_every_column_of_the_page_is_in_the_report(page: Page) -> None:
     script = page.texts[3][1]
     rows = jsonable(sample_report())
     known = {key for name in ("groups", "log_dirs", "topics") for row in rows[name] for key in (*row, *row["now"])}
@@ -157,8 +157,8 @@ def test_every_figure_that_a_table_of_the_page_shows_is_in_the_report(page: Page
     assert set(re.findall(r"overview\.(\w+)", script)) <= {*rows["overview"]}
 
 
-def test_all_that_lies_in_the_page_by_columns_is_made_rows_again(page: Page) -> None:
-    """Else its rows are neither counted nor shown, and nothing says so."""
+def test_the_page_converts_all_columns_back_to_rows(page: Page) -> None:
+    """Otherwise its rows would be silently omitted."""
     listed = re.search(r"for \(const name of (\[[^\]]*\])\) report\[name\] = rowsOf", page.texts[3][1])
     assert listed is not None
     plain = {"lacking", "missing_tables"}  # of text
@@ -171,8 +171,10 @@ REPORT_KEYS: dict[type, list[str]] = {
         "cluster_id", "made_at", "span", "overview", "findings", "groups", "partitions", "brokers", "log_dirs",
         "topics", "losses", "lacking", "silent_brokers", "missing_tables",
     ],
-    model.Finding: ["severity", "kind", "name", "broker", "what", "advice", "since", "due_ms", "before_span"],
-    model.Span: ["from_at", "to_at", "bucket_ms", "buckets", "passes", "incomplete", "failures", "missed", "gaps"],
+    model.ReportFinding: ["severity", "kind", "name", "broker", "what", "advice", "since", "due_ms", "before_span"],
+    model.ReportSpan: [
+        "from_at", "to_at", "bucket_ms", "buckets", "passes", "incomplete", "failures", "missed", "gaps",
+    ],
     model.Gap: ["from_at", "to_at", "passes", "open"],
     model.SilentBroker: ["broker", "since", "log_dir_count"],
     model.StatusSpan: ["first", "count", "status"],

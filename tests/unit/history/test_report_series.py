@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from kctl.history.evaluate.windows import judge_batches
 from kctl.history.lag.status import Status, alarm_of, group_status, standing_of
 from kctl.history.lag.window import Reading, WindowRules
-from kctl.history.report.buckets import Buckets, buckets_of, status_spans
+from kctl.history.report.buckets import TimeBuckets, buckets_of, status_spans
 from kctl.history.report.group_states import StateStream
 from kctl.history.report.lag_series import SeriesWatch, Times
 from kctl.history.report.model import GroupSeries, State
@@ -30,7 +30,7 @@ Rows = dict[str, list[tuple[Any, ...]]]
 
 
 def _pieces(table: str, rows: Iterable[tuple[Any, ...]], size: int) -> Iterator[pa.RecordBatch]:
-    """Sorted rows as batches of `size`, text in dictionaries, as the store's readers give them."""
+    """Yield sorted rows as batches of `size`, with dictionary-encoded text like batches from the store."""
     batch = batch_of(table, rows)
     arrays = [array.dictionary_encode() if array.type == pa.string() else array for array in batch.columns]
     whole = pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
@@ -38,7 +38,7 @@ def _pieces(table: str, rows: Iterable[tuple[Any, ...]], size: int) -> Iterator[
         yield whole.slice(begin, size)
 
 
-def _watched(rows: Rows, times: list[int], buckets: Buckets, size: int) -> SeriesWatch:
+def _watched(rows: Rows, times: list[int], buckets: TimeBuckets, size: int) -> SeriesWatch:
     watch = SeriesWatch(
         OwnedRows(_pieces(schema.OWNERS, rows[schema.OWNERS], size + 1)),
         StateStream(_pieces(schema.GROUPS, rows[schema.GROUPS], size + 2), np.array(times, dtype=np.int64)),
@@ -50,7 +50,7 @@ def _watched(rows: Rows, times: list[int], buckets: Buckets, size: int) -> Serie
 
 
 def _random_rows(seed: int) -> tuple[Rows, list[int]]:
-    """Some groups over some passes an hour apart; gaps, deleted topics, owners that come and go."""
+    """Return random groups over hourly passes, with gaps, deleted topics and changing owners."""
     rng = random.Random(seed)
     times = [HOUR_MS * (i + 1) for i in range(rng.randint(1, 30))]
     rows: Rows = {schema.COMMITS: [], schema.OWNERS: [], schema.GROUPS: []}
@@ -80,7 +80,7 @@ def _random_rows(seed: int) -> tuple[Rows, list[int]]:
 # --- the plain way --------------------------------------------------------------------------------------------------
 
 
-def _plain(rows: Rows, times: list[int], buckets: Buckets, group: str) -> GroupSeries:
+def _plain(rows: Rows, times: list[int], buckets: TimeBuckets, group: str) -> GroupSeries:
     deleted: dict[tuple[str, int, int], bool] = {}
     observed: dict[tuple[str, int], list[Observation]] = {}
     for at, name, topic, partition, committed, start, end, _, topic_id, gone in rows[schema.COMMITS]:
@@ -141,27 +141,27 @@ def _alarm(
 
 
 @pytest.mark.parametrize("seed", range(16))
-def test_series_are_what_the_plain_rules_give(seed: int) -> None:
+def test_series_equal_those_of_the_plain_rules(seed: int) -> None:
     rows, times = _random_rows(seed)
-    buckets = buckets_of(times, most=7)
+    buckets = buckets_of(times, max_buckets=7)
     watch = _watched(rows, times, buckets, size=random.Random(seed).choice([1, 2, 7, 50, 10_000]))
     names = sorted({row[1] for row in rows[schema.COMMITS]})
-    assert sorted(watch.found) == names
+    assert sorted(watch.by_group) == names
     for name in names:
         assert watch.series(name) == _plain(rows, times, buckets, name)
 
 
 @settings(max_examples=6)
 @given(st.integers(0, 50), st.integers(3, 40))
-def test_borders_of_batches_do_not_matter(seed: int, size: int) -> None:
+def test_batch_boundaries_do_not_matter(seed: int, size: int) -> None:
     rows, times = _random_rows(seed)
     buckets = buckets_of(times)
     one, other = _watched(rows, times, buckets, 10**6), _watched(rows, times, buckets, size)
-    assert [one.series(name) for name in one.found] == [other.series(name) for name in other.found]
+    assert [one.series(name) for name in one.by_group] == [other.series(name) for name in other.by_group]
 
 
 def test_owners_are_found_whatever_the_numbers() -> None:
-    """Partitions and times as far as the far apart as their types allow: a product of their ranges is no int64."""
+    """Partitions and times at the limits of their types: the product of their ranges exceeds int64."""
     keys = [("g", "t", p, at) for p in (0, 2**31 - 1) for at in (0, 1, 2**62)]
     rows = [(at, g, t, p, 5, 0, 9, 3, "i", False) for g, t, p, at in keys]
     owners = [(at, g, t, p, "m", "c", "h") for g, t, p, at in keys[1::2]]
@@ -178,15 +178,15 @@ def test_a_group_that_was_never_read_has_gaps() -> None:
     assert [(span.count, span.status) for span in found.timeline] == [(buckets.size, None)]
 
 
-def test_a_stopped_group_is_alarming_until_it_is_stale() -> None:
-    """A day without a commit or a member makes it nobody's: before that it was an alarm, and stays one in the past."""
+def test_a_stopped_group_is_an_alarm_until_it_is_stale() -> None:
+    """A day without commits and members makes the group stale. Its earlier alarm remains in the past."""
     times = [HOUR_MS * (i + 1) for i in range(40)]
     rows: Rows = {
         schema.COMMITS: [(at, "g", "t", 0, 5, 0, 100 + at // HOUR_MS, 3, "i", False) for at in times],
         schema.OWNERS: [],
         schema.GROUPS: [(at, "g", "Empty", None, "consumer", 0, 1) for at in times],
     }
-    spans = _watched(rows, times, Buckets(times[0], HOUR_MS, 40), 100).series("g").timeline
+    spans = _watched(rows, times, TimeBuckets(times[0], HOUR_MS, 40), 100).series("g").timeline
     assert [(span.first, span.count, span.status) for span in spans] == [
         (0, 2, State.OK), (2, 22, State.ERR), (24, 16, State.OK),
     ]  # fmt: skip

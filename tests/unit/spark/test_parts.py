@@ -1,4 +1,4 @@
-"""The parts of kctl.spark that need no Spark: settings, planning, failures, the class archive's seal, files."""
+"""The parts of kctl.spark that need no Spark: settings, planning, failures, the seal of the class archive, files."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ from kctl.spark.settings import (
 @pytest.mark.parametrize(
     "master", ["local", "local[2]", "local[*]", "local[4,2]", "spark://h:7077", "yarn", "k8s://https://h"]
 )
-def test_masters_that_spark_knows(master: str) -> None:
+def test_valid_masters(master: str) -> None:
     assert checked(SparkSettings(master=master)).master == master
 
 
@@ -60,13 +60,13 @@ def test_masters_that_spark_knows(master: str) -> None:
     ["", "localhost", "local[0]", "local[two]", "local[2", "mesos://h:5050", "http://h", "yarnx", "k8s://", "spark://",
      "spark://h:port", "spark://h:1,"],
 )  # fmt: skip
-def test_masters_that_it_does_not_know(master: str) -> None:
+def test_invalid_masters(master: str) -> None:
     with pytest.raises(UsageError, match="is not a Spark master"):
         checked(SparkSettings(master=master))
 
 
-def test_an_old_pyspark_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One is not installed beside the other: its metadata stands in."""
+def test_an_old_pyspark_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two versions cannot be installed at once, so the metadata is patched."""
     oldest = ".".join(map(str, OLDEST_PYSPARK))
     assert f'"pyspark>={oldest},' in (Path(__file__).parents[3] / "pyproject.toml").read_text(encoding="utf-8")
     monkeypatch.setattr("importlib.metadata.version", {"pyspark": "3.5.1"}.__getitem__)
@@ -80,12 +80,12 @@ def test_driver_memory(size: str) -> None:
 
 
 @pytest.mark.parametrize("size", ["", "0g", "1", "g", "1.5g", "-1g", "1g -XX:+X"])
-def test_driver_memory_that_java_would_not_take(size: str) -> None:
+def test_invalid_driver_memory(size: str) -> None:
     with pytest.raises(UsageError):
         checked(SparkSettings(driver_memory=size))
 
 
-def test_conf_is_parsed_and_its_values_are_never_repeated() -> None:
+def test_conf_is_parsed_and_errors_never_contain_values() -> None:
     assert parse_conf(["spark.a=b=c", "spark.x="]) == {"spark.a": "b=c", "spark.x": ""}
     for wrong in (
         "s3cret",
@@ -119,21 +119,21 @@ def test_standalone_masters() -> None:
 
 
 @given(st.lists(st.lists(st.integers(), max_size=9), max_size=12), st.integers(1, 5))
-def test_deal_keeps_bundles_whole_and_loses_nothing(bundles: list[list[int]], hands: int) -> None:
+def test_split_evenly_keeps_bundles_whole_and_loses_nothing(bundles: list[list[int]], tasks: int) -> None:
     tagged = [[(i, value) for value in bundle] for i, bundle in enumerate(bundles)]
-    dealt = split_evenly(tagged, hands)
-    assert len(dealt) <= hands
-    assert all(dealt)
-    assert sorted(x for hand in dealt for x in hand) == sorted(x for bundle in tagged for x in bundle)
+    shares = split_evenly(tagged, tasks)
+    assert len(shares) <= tasks
+    assert all(shares)
+    assert sorted(x for share in shares for x in share) == sorted(x for bundle in tagged for x in bundle)
     for bundle in filter(None, tagged):
-        assert sum(bundle[0] in hand for hand in dealt) == 1
-        assert all(item in next(hand for hand in dealt if bundle[0] in hand) for item in bundle)
-    if dealt:  # Graham's bound: no hand is over the mean by more than the largest bundle
-        assert max(map(len, dealt)) <= sum(map(len, dealt)) / len(dealt) + max(map(len, tagged))
+        assert sum(bundle[0] in share for share in shares) == 1
+        assert all(item in next(share for share in shares if bundle[0] in share) for item in bundle)
+    if shares:  # Graham's bound: no share exceeds the mean by more than the largest bundle
+        assert max(map(len, shares)) <= sum(map(len, shares)) / len(shares) + max(map(len, tagged))
 
 
-def test_a_broker_that_is_down_is_told_by_its_replicas() -> None:
-    """The cluster's metadata has it in the replicas only, and nobody can ask it for its log dirs."""
+def test_a_dead_broker_is_detected_by_its_replicas() -> None:
+    """The metadata lists a dead broker only in replicas, and its log dirs cannot be read."""
     partitions = tuple(PartitionState("t", n, 1, 0, each, (1,)) for n, each in enumerate([(1, 2), (1, 2), (1, 3)]))
     state = ClusterState("c", 1, {1: Broker(1, "h", 9092)}, {"t": TopicState("t", False, None, partitions)})
     client = SimpleNamespace(metadata=lambda names: state)
@@ -146,17 +146,17 @@ def test_a_broker_that_is_down_is_told_by_its_replicas() -> None:
     assert plan_retention(client, parallelism=2).failures == ()  # type: ignore[arg-type]
 
 
-def test_the_live_report_tells_of_a_broker_that_is_down(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All that was asked answered; what could not be asked makes the report incomplete all the same."""
+def test_the_live_report_names_a_dead_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All requests succeeded, but the report is incomplete because a broker could not be queried."""
     partitions = (PartitionState("t", 0, 1, 0, (1, 2), (1,)),)
     state = ClusterState("c", 1, {1: Broker(1, "h", 9092)}, {"t": TopicState("t", False, None, partitions)})
     inv, run, job = MagicMock(), MagicMock(), MagicMock()
     inv.connect.return_value.__enter__.return_value.metadata.return_value = state
     job.failures.return_value, job.rows.return_value = ["topic t: no configs"], []
-    monkeypatch.setattr(retention_job, "retention_job", lambda *args, **known: job)
+    monkeypatch.setattr(retention_job, "retention_job", lambda *args, **kwargs: job)
     run.usage = lambda *args: _SparkRun(MagicMock(), None, MagicMock(), NO_PARQUET, 1).usage(*args)
-    found = history_retention._live(inv, run, EVERY, "broker", 1)
-    assert found == ["broker 2 is down: 1 replica could not be read", "topic t: no configs"]
+    errors = history_retention._live(inv, run, EVERY, "broker", 1)
+    assert errors == ["broker 2 is down: 1 replica could not be read", "topic t: no configs"]
     run.emit.assert_called_once()
 
 
@@ -174,16 +174,16 @@ def test_the_live_report_tells_of_a_broker_that_is_down(monkeypatch: pytest.Monk
     ids=str,
 )
 @given(data=st.data())
-def test_arrow_columns_are_those_of_pyarrow(
+def test_arrow_columns_equal_those_of_pyarrow(
     kind: pa.DataType, values: st.SearchStrategy[object], data: st.DataObject
 ) -> None:
     drawn = data.draw(st.lists(st.one_of(st.none(), values), max_size=40))
-    made = column(drawn, kind)
-    made.validate(full=True)
-    assert made.equals(pa.array(drawn, kind))
+    array = column(drawn, kind)
+    array.validate(full=True)
+    assert array.equals(pa.array(drawn, kind))
 
 
-def test_arrow_columns_of_other_types_are_refused() -> None:
+def test_arrow_columns_of_other_types_are_rejected() -> None:
     with pytest.raises(TypeError):
         column([1.5], pa.dictionary(pa.int32(), pa.string()))
     with pytest.raises(OverflowError):
@@ -203,11 +203,11 @@ def test_arrow_columns_need_no_pandas() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "error", "says"),
+    ("text", "error", "message"),
     [
         ("x\nTerminating due to java.lang.OutOfMemoryError: Java heap space", OperationFailed, "out of memory"),
         ("Invalid maximum heap size: -Xmx1z", UsageError, "-Xmx1z"),
-        ("[PYTHON_VERSION_MISMATCH] Python in worker has different version", NotSupported, "another Python"),
+        ("[PYTHON_VERSION_MISMATCH] Python in worker has different version", NotSupported, "a different Python"),
         ("ModuleNotFoundError: No module named 'kctl'", NotSupported, "has no kctl"),
         ('java.io.IOException: Cannot run program "/opt/py": error=2', NotSupported, "/opt/py"),
         ("org.apache.spark.SparkException: All masters are unresponsive! Giving up.", ConnectionFailed, "master"),
@@ -220,25 +220,25 @@ def test_arrow_columns_need_no_pandas() -> None:
         ("ExecutorLostFailure (executor 3 exited …) Reason: worker lost", OperationFailed, "worker lost"),
         ("Results (1.1 GiB) is bigger than spark.driver.maxResultSize (1024.0 MiB).", OperationFailed, "1024.0 MiB"),
         ("SparkException: Python worker exited unexpectedly (crashed)", OperationFailed, "a Python worker died"),
-        ("ModuleNotFoundError: No module named 'kctl.spark.stores'", NotSupported, "another version of kctl"),
-        ("Can't get attribute 'A' on <module 'kctl.spark.b' from", NotSupported, "another version of kctl"),
+        ("ModuleNotFoundError: No module named 'kctl.spark.stores'", NotSupported, "a different version of kctl"),
+        ("Can't get attribute 'A' on <module 'kctl.spark.b' from", NotSupported, "a different version of kctl"),
         ("[INVALID_CONF_VALUE.TYPE_MISMATCH] 'foo' is no int. SQLSTATE: 22022", UsageError, "'foo' is no int."),
         ("[CODEC_NOT_AVAILABLE.WITH_CONF_SUGGESTION] The codec foo\n", UsageError, "a setting: The codec foo"),
         ("x\n: java.lang.ClassNotFoundException: no.such.Thing\n\tat", UsageError, "no class no.such.Thing"),
         ("[SOME_ERROR] what is wrong\n\tat x", OperationFailed, "something failed: [SOME_ERROR] what is wrong"),
-        ("EOFException while reading the port number from pyspark.daemon's stdout.", NotSupported, "ends at once"),
+        ("EOFException while reading the port number from pyspark.daemon's stdout.", NotSupported, "exits immediately"),
         ("", OperationFailed, "something failed"),
     ],
 )  # fmt: skip
-def test_what_spark_says_in_a_sentence(text: str, error: type[KctlError], says: str) -> None:
-    found = failures.explain(text, fallback="something failed")
-    assert type(found) is error
-    assert says in found.message
-    assert "\n" not in found.message
-    assert found.hint
+def test_spark_failures_as_messages(text: str, error: type[KctlError], message: str) -> None:
+    failure = failures.explain(text, fallback="something failed")
+    assert type(failure) is error
+    assert message in failure.message
+    assert "\n" not in failure.message
+    assert failure.hint
 
 
-def test_a_jvm_that_died_says_how() -> None:
+def test_exit_of_a_dead_jvm() -> None:
     assert "signal 9" in failures.died(-9, "").message
     assert "exit code 3" in failures.died(3, "").message
 
@@ -248,7 +248,7 @@ def test_a_jvm_that_died_says_how() -> None:
 
 @pytest.fixture
 def archive(tmp_path: Path) -> ClassArchive:
-    """One of 100 kB, sealed."""
+    """Return a sealed class archive of 100 kB."""
     made = ClassArchive(tmp_path / "spark" / "a.jsa", Java(tmp_path / "bin" / "java", 17, tmp_path))
     partial = made.new_partial()
     partial.write_bytes(os.urandom(100_000))
@@ -256,7 +256,7 @@ def archive(tmp_path: Path) -> ClassArchive:
     return made
 
 
-def test_a_whole_archive_is_used(archive: ClassArchive) -> None:
+def test_a_complete_archive_is_used(archive: ClassArchive) -> None:
     assert archive.whole
     assert f"-XX:SharedArchiveFile={archive.path}" in archive.options_to_use()
     assert archive.path.stat().st_mode & 0o777 == 0o600
@@ -281,23 +281,21 @@ def _flip(path: Path) -> None:
     ],
     ids=["one bit", "cut", "empty", "missing", "no seal", "empty seal", "garbage seal"],
 )
-def test_a_damaged_archive_is_passed_over(archive: ClassArchive, damage: object) -> None:
+def test_a_damaged_archive_is_ignored(archive: ClassArchive, damage: object) -> None:
     assert callable(damage)
     damage(archive.path)
     assert not archive.whole
     assert archive.options_to_use() == []
 
 
-def test_a_crash_between_the_steps_of_adopting_leaves_no_archive(
-    archive: ClassArchive, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_crash_while_adopting_leaves_no_archive(archive: ClassArchive, monkeypatch: pytest.MonkeyPatch) -> None:
     partial = archive.new_partial()
     partial.write_bytes(b"new")
 
     def crash(*_: object, **__: object) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Path, "write_text", crash)  # a real crash cannot be had at this very point
+    monkeypatch.setattr(Path, "write_text", crash)  # a real crash cannot be timed exactly here
     with pytest.raises(KeyboardInterrupt):
         archive.adopt(partial)
     monkeypatch.undo()
@@ -306,7 +304,7 @@ def test_a_crash_between_the_steps_of_adopting_leaves_no_archive(
     assert [path.name for path in archive.path.parent.iterdir()] == ["a.jsa"]
 
 
-def test_its_name_tells_java_and_spark_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_archive_names_depend_on_java_and_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     home = tmp_path / "jdk"
     home.mkdir()
@@ -318,7 +316,7 @@ def test_its_name_tells_java_and_spark_apart(tmp_path: Path, monkeypatch: pytest
     assert class_archive(Java(home / "bin" / "java", 25, home)).path.suffix == ".aot"
 
 
-def test_a_java_without_a_base_archive_cannot_make_one(archive: ClassArchive, tmp_path: Path) -> None:
+def test_java_without_a_base_archive_cannot_create_one(archive: ClassArchive, tmp_path: Path) -> None:
     with pytest.raises(NotSupported):
         archive.options_to_make(tmp_path / "new.jsa")
     newer = ClassArchive(archive.path, Java(tmp_path / "java", 25, tmp_path))
@@ -339,7 +337,7 @@ def test_parquet_goes_to_a_new_folder(tmp_path: Path) -> None:
     check_target("hdfs://nn/x", overwrite=False, embedded=False)
 
 
-def test_only_a_folder_that_spark_wrote_is_replaced(tmp_path: Path) -> None:
+def test_only_folders_written_by_spark_are_replaced(tmp_path: Path) -> None:
     folder = tmp_path / "out"
     folder.mkdir()
     (folder / "_SUCCESS").touch()
@@ -353,24 +351,24 @@ def test_only_a_folder_that_spark_wrote_is_replaced(tmp_path: Path) -> None:
         check_target(str(tmp_path / "link"), overwrite=True, embedded=True)
 
 
-def test_a_killed_drivers_folder_is_swept_and_a_living_ones_is_not(
+def test_folders_of_killed_drivers_are_removed_and_those_of_live_ones_stay(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     long_ago = time.time() - 3600
-    left = tmp_path / f"{scratch.PREFIX}left"
-    (left / "blockmgr").mkdir(parents=True)
-    os.utime(left, (long_ago, long_ago))
-    with scratch.scratch_folder() as living:
-        assert not left.exists()
-        os.utime(living, (long_ago, long_ago))
+    abandoned = tmp_path / f"{scratch.PREFIX}left"
+    (abandoned / "blockmgr").mkdir(parents=True)
+    os.utime(abandoned, (long_ago, long_ago))
+    with scratch.scratch_folder() as folder:
+        assert not abandoned.exists()
+        os.utime(folder, (long_ago, long_ago))
         scratch.sweep()
-        assert living.is_dir()
-    assert not living.exists()
+        assert folder.is_dir()
+    assert not folder.exists()
 
 
-def test_properties_are_read_back_by_java_as_they_were() -> None:
-    # java.util.Properties.load: \uXXXX, and no special meaning left to any character.
+def test_properties_are_escaped_for_java() -> None:
+    # java.util.Properties.load: \uXXXX escapes, so no character has a special meaning.
     assert java_command.properties({"spark.a": "x"}) == "spark.a=x\n"
     assert java_command.properties({"spark.a": "a b=c:\\#é\n😀"}) == (
         "spark.a=a b\\u003dc\\u003a\\u005c\\u0023\\u00e9\\u000a\\ud83d\\ude00\n"
@@ -378,7 +376,7 @@ def test_properties_are_read_back_by_java_as_they_were() -> None:
     assert java_command.properties({"spark.a": " x"}) == "spark.a=\\u0020x\n"
 
 
-def test_settings_of_the_user_stay_out_of_argv(tmp_path: Path) -> None:
+def test_user_settings_are_not_in_argv(tmp_path: Path) -> None:
     settings = SparkSettings(master="yarn", conf={"spark.ssl.keyPassword": "s3cret"})
     assert "s3cret" not in " ".join(java_command.submit_command(settings, folder=tmp_path, environ={}))
     local = SparkSettings(conf={"spark.ssl.keyPassword": "s3cret", "spark.driver.extraJavaOptions": "-Xss4m -Da='b c'"})
@@ -391,23 +389,23 @@ def test_settings_of_the_user_stay_out_of_argv(tmp_path: Path) -> None:
     assert "s3cret" not in caught.value.message
 
 
-def test_java_options_of_the_user_and_of_spark_defaults_stay(tmp_path: Path) -> None:
-    own = {"spark.driver.extraJavaOptions": "-Da=b", "spark.driver.defaultJavaOptions": "-Dc=d"}
-    found = java_command.submit_conf(own, folder=tmp_path)
-    assert found["spark.driver.extraJavaOptions"] == "-Da=b"
-    assert found["spark.driver.defaultJavaOptions"].endswith('log4j2.properties" -Dc=d')
+def test_java_options_of_user_and_spark_defaults_are_retained(tmp_path: Path) -> None:
+    user_conf = {"spark.driver.extraJavaOptions": "-Da=b", "spark.driver.defaultJavaOptions": "-Dc=d"}
+    conf = java_command.submit_conf(user_conf, folder=tmp_path)
+    assert conf["spark.driver.extraJavaOptions"] == "-Da=b"
+    assert conf["spark.driver.defaultJavaOptions"].endswith('log4j2.properties" -Dc=d')
     assert "--driver-java-options" not in java_command.submit_command(SparkSettings(), folder=tmp_path, environ={})
 
 
-def test_another_sparks_environment_is_not_taken_over() -> None:
-    given_environment = {
+def test_the_environment_of_another_spark_is_ignored() -> None:
+    environment = {
         "SPARK_HOME": "/opt/spark",
         "SPARK_REMOTE": "sc://x",
         "PYSPARK_PYTHON": "python2",
         "PATH": "/bin",
     }
-    found = java_command.embedded_environment(given_environment)
-    assert "SPARK_HOME" not in found  # workers would import pyspark from its zip
-    assert "SPARK_REMOTE" not in found
-    assert found["PYSPARK_PYTHON"] != "python2"
-    assert found["PATH"] == "/bin"
+    result = java_command.embedded_environment(environment)
+    assert "SPARK_HOME" not in result  # workers would import pyspark from its zip
+    assert "SPARK_REMOTE" not in result
+    assert result["PYSPARK_PYTHON"] != "python2"
+    assert result["PATH"] == "/bin"

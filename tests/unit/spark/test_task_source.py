@@ -1,4 +1,4 @@
-"""What Spark's Python processes are given: a source that they ask for columns and partitions, and tasks' work."""
+"""The source that Spark's Python processes unpickle: its columns, its partitions, and the work of tasks."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ def test_each_task_calls_the_function_with_its_share() -> None:
     assert found == [[0, 10], [50]]
 
 
-def test_no_partitions_are_no_rows() -> None:
+def test_no_partitions_give_no_rows() -> None:
     assert list(TaskReader(partial(_count, 1), []).read(InputPartition(None))) == []  # Spark's stand-in for none
 
 
-def test_what_plans_tasks_does_not_load_what_they_need(tmp_path: Path) -> None:
+def test_planning_does_not_import_the_modules_of_tasks(tmp_path: Path) -> None:
     query = ReadingsQuery(str(tmp_path), 0, 1)
     source = bound("readings", SCHEMA, partial(read, query), [None, None])
     done = subprocess.run([sys.executable, "-c", _PLANS], input=_untyped.dumps(source), capture_output=True, check=True)

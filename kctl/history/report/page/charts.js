@@ -1,6 +1,6 @@
-// Lines over time, by uPlot.
+// Line charts over time, drawn by uPlot.
 
-const MOST_LINES = 8, LINE_COLOURS = 4;
+const MAX_LINES = 8, LINE_COLORS = 4;
 
 function style(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -11,7 +11,7 @@ function bucketTimes(span) {
   return Array.from({ length: span.buckets }, (_, i) => from + (i * span.bucket_ms) / 1000);
 }
 
-// 24 hours; the date where a day begins, and at the first mark.
+// Axis labels: 24-hour times, with the date at the first mark and at the start of each day.
 function timeMarks(_, marks, __, ___, step) {
   let day = null;
   return marks.map((seconds) => {
@@ -23,14 +23,14 @@ function timeMarks(_, marks, __, ___, step) {
   });
 }
 
-// What a legend says: the value under the pointer, else the last one that is known.
+// The value in the legend: the value under the pointer, else the last known value.
 function legendValue(plot, series, at, show) {
   const value = at === null || at === undefined ? plot.data[series].findLast?.((v) => v !== null) : plot.data[series][at];
   return value === null || value === undefined ? "–" : show(value);
 }
 
-// Series of the first rows, one colour each, the second four dashed; drawn anew when colours, the width or the rows
-// change. Its left end is that of the status lanes below it.
+// A chart of the first rows, one line each: four colors, then the same colors dashed. It is redrawn when the colors, the
+// width or the rows change. Its left edge is aligned with the status lanes below.
 class LineChart {
   constructor(place, span, name, show) {
     this.place = place;
@@ -43,7 +43,7 @@ class LineChart {
   }
 
   set(rows, key, show) {
-    this.rows = rows.slice(0, MOST_LINES);
+    this.rows = rows.slice(0, MAX_LINES);
     this.key = key;
     if (show) this.show = show;
     this.draw();
@@ -60,10 +60,10 @@ class LineChart {
     const axis = { stroke: style("--ink"), grid: { stroke: style("--line"), width: 1 }, ticks: { stroke: style("--line"), width: 1 } };
     return {
       width: Math.max(this.place.clientWidth, 200), height: 260, padding: [null, 12, null, 0],
-      legend: { markers: { dash: (_, series) => (series > LINE_COLOURS ? "dashed" : "solid") } },
+      legend: { markers: { dash: (_, series) => (series > LINE_COLORS ? "dashed" : "solid") } },
       tzDate: (ts) => uPlot.tzDate(new Date(ts * 1000), "Etc/UTC"),
       scales: {
-        // One pass alone would be drawn in the middle of years.
+        // With a single pass, the default range would span years.
         x: { range: (_, low, high) => (this.times.length < 2 ? [this.times[0] - 30, this.times[0] + 30] : [low, high]) },
         y: { range: (_, low, high) => [Math.min(low ?? 0, 0), Math.max(high ?? 1, 1)] },
       },
@@ -74,7 +74,7 @@ class LineChart {
       series: [
         { label: "UTC", value: (plot, _, series, at) => legendValue(plot, series, at, formatMoment) },
         ...this.rows.map((row, i) => ({
-          label: printable(this.name(row)), stroke: style("--line-" + ((i % LINE_COLOURS) + 1)), width: 2, dash: i < LINE_COLOURS ? [] : [6, 4],
+          label: printable(this.name(row)), stroke: style("--line-" + ((i % LINE_COLORS) + 1)), width: 2, dash: i < LINE_COLORS ? [] : [6, 4],
           points: { show: this.times.length < 3 }, value: (plot, _, series, at) => legendValue(plot, series, at, this.show),
         })),
       ],

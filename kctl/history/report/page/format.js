@@ -13,10 +13,10 @@ function printable(text) {
 }
 
 function element(name, className, text) {
-  const made = document.createElement(name);
-  if (className) made.className = className;
-  if (text !== undefined && text !== null) made.textContent = printable(text);
-  return made;
+  const node = document.createElement(name);
+  if (className) node.className = className;
+  if (text !== undefined && text !== null) node.textContent = printable(text);
+  return node;
 }
 
 // As kctl.base.text.counted.

@@ -17,7 +17,7 @@ function laneOf(row, span, times) {
   track.setAttribute("aria-label", laneLabel(row, times));
   for (const part of row.timeline) {
     if (part.status === null) continue;
-    const piece = element("i", coloured(part.status));
+    const piece = element("i", statusClass(part.status));
     piece.style.left = (100 * part.first) / span.buckets + "%";
     piece.style.width = (100 * part.count) / span.buckets + "%";
     piece.title = part.status + " from " + formatMoment(times[part.first]);

@@ -64,9 +64,9 @@ function failuresOf(span) {
 }
 
 function gapText(gap) {
-  const lasted = formatDuration(Date.parse(gap.to_at) - Date.parse(gap.from_at));
+  const duration = formatDuration(Date.parse(gap.to_at) - Date.parse(gap.from_at));
   return "no snapshots from " + formatTime(gap.from_at).slice(5) + " to " + formatTime(gap.to_at).slice(11) +
-    " (" + lasted + "): " + passes(gap.passes) + " missing";
+    " (" + duration + "): " + passes(gap.passes) + " missing";
 }
 
 // --- findings ---
@@ -86,7 +86,7 @@ function findingOf(finding) {
   else if (finding.before_span) more.push("since before " + formatTime(span.from_at).slice(5, 16));
   more.push(finding.advice);
   body.append(name, element("span", "", " " + finding.what), element("div", "dim", more.join(" · ")));
-  line.append(element("span", "status " + coloured(finding.severity), finding.severity), body);
+  line.append(element("span", "status " + statusClass(finding.severity), finding.severity), body);
   if (finding.due_ms !== null) line.append(element("b", "due", due(finding.due_ms)));
   return line;
 }
@@ -117,9 +117,9 @@ function showFindings() {
 const loses = (group) => !group.gone && group.lost && group.status !== "OK";
 
 function tile(title, value, className) {
-  const made = element("div", "tile " + (className || "")), big = element("b", "", value);
-  made.append(big, element("span", "", title));
-  return made;
+  const box = element("div", "tile " + (className || "")), big = element("b", "", value);
+  box.append(big, element("span", "", title));
+  return box;
 }
 
 function showOverview() {
@@ -169,10 +169,10 @@ function showGroups() {
     { key: "topic_count", title: "TOPICS", kind: "count", minor: true },
     { key: "partition_count", title: "PARTITIONS", kind: "count", minor: true },
     { key: "last_commit", title: "LAST COMMIT", kind: "time", minor: true }, { key: "at", title: "READ AT", kind: "time", minor: true },
-  ], groups, (found) => {
-    rows = found;
+  ], groups, (matches) => {
+    rows = matches;
     draw();
-    drawTimeline(part("timeline"), span, found);
+    drawTimeline(part("timeline"), span, matches);
   });
 }
 
@@ -226,7 +226,7 @@ function showLogDirs() {
     { key: "error", title: "ERROR", kind: "text" },
     { key: "topic_count", title: "TOPICS", kind: "count", minor: true }, { key: "replica_count", title: "REPLICAS", kind: "count", minor: true },
     { key: "growing_to_bytes", title: "GROWS TO", kind: "size", minor: true },
-  ], logDirs, (found) => chart.set(found, "size_over_time"));
+  ], logDirs, (matches) => chart.set(matches, "size_over_time"));
   showLosses();
 }
 

@@ -31,7 +31,7 @@ function sparkline(series) {
 }
 
 // The color class of a status. STOP, STALL and REWIND of partitions look like a group's ERR.
-function coloured(status) {
+function statusClass(status) {
   return ["STOP", "STALL", "REWIND"].includes(status) ? "ERR" : status in BADNESS ? status : "UNKNOWN";
 }
 
@@ -45,7 +45,7 @@ function cellOf(column, row) {
   const cell = element("td", [kind.className, column.minor && "minor"].filter(Boolean).join(" "));
   if (column.kind === "spark") cell.append(sparkline(value));
   else if (value === null) cell.textContent = column.never?.(row) ? "never" : "–";
-  else if (column.kind === "status") cell.append(element("span", "status " + coloured(value), value));
+  else if (column.kind === "status") cell.append(element("span", "status " + statusClass(value), value));
   else cell.textContent = (value === row[column.key] ? "" : "> ") + printable(kind.show(value));
   return cell;
 }
@@ -161,29 +161,29 @@ class RowTable {
 
   matching() {
     const texts = this.columns.filter((c) => ["text", "plain", "status"].includes(c.kind)).map((c) => c.key);
-    const found = this.rows.filter((row) => {
+    const matches = this.rows.filter((row) => {
       if (this.notOk && row.status === "OK") return false;
       const all = texts.map((key) => String(row[key] ?? "").toLowerCase());
       return this.words.every((word) => all.some((text) => text.includes(word)));
     });
     if (this.sorted) {
       const { column, descending } = this.sorted;
-      found.sort((a, b) => compare(sortKey(column, a), sortKey(column, b), descending));
+      matches.sort((a, b) => compare(sortKey(column, a), sortKey(column, b), descending));
     }
-    return found;
+    return matches;
   }
 
   draw() {
-    const found = this.matching(), shown = found.slice(0, this.limit);
-    const lines = shown.map((row) => {
+    const matches = this.matching(), visible = matches.slice(0, this.limit);
+    const lines = visible.map((row) => {
       const line = element("tr");
       line.append(...this.columns.map((column) => cellOf(column, row)));
       return line;
     });
     this.body.replaceChildren(...lines);
-    this.count.textContent = formatCount(shown.length) + " of " + formatCount(this.rows.length);
-    this.more.hidden = shown.length === found.length;
-    this.more.textContent = "show all " + formatCount(found.length);
-    this.changed(found);
+    this.count.textContent = formatCount(visible.length) + " of " + formatCount(this.rows.length);
+    this.more.hidden = visible.length === matches.length;
+    this.more.textContent = "show all " + formatCount(matches.length);
+    this.changed(matches);
   }
 }
