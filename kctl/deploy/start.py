@@ -166,7 +166,7 @@ def _check_ports(host: Host, spec: ClusterSpec, nodes: list[Node]) -> None:
 
 
 def _becomes_free(host: Host, port: int) -> bool:
-    """Free now, or as soon as the connections of a process that has just ended are gone; not while one listens."""
+    """Return True if the port is free, or becomes so when an ended process's connections expire."""
     deadline = Deadline(_LINGER_S)
     while not host.port_is_free(port):
         if deadline.expired or host.port_owner(port) is not None:
@@ -176,7 +176,7 @@ def _becomes_free(host: Host, port: int) -> bool:
 
 
 def _resume(host: Host, before: list[NodeProcess]) -> tuple[str, ...]:
-    """Let paused processes go on; their names."""
+    """Resume paused processes. Return their names."""
     resumed = []
     for process in before:
         if process.identity is not None:

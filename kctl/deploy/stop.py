@@ -77,7 +77,7 @@ def stop(
     controller = _controller(spec) if run.zookeeper_serves and len(brokers) > 1 else None
     _end(run, [n for n in brokers if n.node.id != controller])
     _end(run, [n for n in brokers if n.node.id == controller])
-    # ZooKeeper ends at once when nobody needs it; it is not to suffer for a broker that took all the time.
+    # ZooKeeper stops at once without clients. Give it time even if a broker used all of it.
     run.deadline = Deadline(max(run.deadline.left_s, _ZOOKEEPER_S))
     _end(run, [n for n in running if isinstance(n.node, ZooKeeperNode)])
     return StopResult(

@@ -185,7 +185,7 @@ def _acquire(path: Path, what: str, deadline: float) -> int:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # The one before may have removed the file (destroy): a lock on it would hold nobody off.
+            # The previous holder may have removed the file (destroy): a lock on it would exclude no other process.
             if os.path.lexists(path) and os.path.samestat(os.fstat(fd), path.stat()):
                 return fd
             os.close(fd)

@@ -1,7 +1,7 @@
-"""Kafka's runtime: its jars, found or provisioned. The class path is `libs/*`.
+"""Kafka's runtime: its jars, installed or downloaded. The class path is `libs/*`.
 
-Tried in this order: a folder that is given (`--kafka-home`, `KAFKA_HOME`), kctl's own folder of runtimes, and then,
-to install: an archive that is given, Apache's download, Maven coordinates.
+Tried in this order: the folder in `--kafka-home` or `KAFKA_HOME`, kctl's folder of runtimes, and, for an installation,
+`--archive`, Apache's download servers, Maven coordinates.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Verification:
 def checked_version(version: str) -> str:
     """Return `version` if it is a valid Kafka version, e.g. 3.9.2 or 0.10.2.1. Raises UsageError."""
     if not _VERSION.fullmatch(version):
-        raise UsageError(f"{version!r} is not a Kafka version", hint="write for example 3.9.2")
+        raise UsageError(f"{version!r} is not a Kafka version", hint="write it like 3.9.2")
     return version
 
 
@@ -134,7 +134,7 @@ def ensure_runtime(
 ) -> KafkaRuntime:
     """Find a runtime, or install one if it is missing or damaged.
 
-    note: called with lines such as the next source that is tried.
+    note: called with lines for the user, e.g. the next source.
     """
     try:
         return find_runtime(version, kafka_home=kafka_home)
@@ -160,11 +160,11 @@ def install_runtime(
 
     Raises as `kctl.deploy.runtime.provision.install` does.
     """
-    from kctl.deploy.runtime import provision  # what only an installation needs: HTTP, tar, Maven
+    from kctl.deploy.runtime import provision  # imported late: only an installation needs HTTP, tar and Maven
 
-    wanted_version = requested_version(version, archive)
+    version_to_install = requested_version(version, archive)
     request = provision.InstallRequest(
-        version=wanted_version,
+        version=version_to_install,
         archive=Path(archive) if archive else None,
         sha512=sha512,
         force=force,
@@ -172,9 +172,9 @@ def install_runtime(
         progress=progress or NoProgress(),
         note=note or (lambda _: None),
     )
-    home = home_of(wanted_version)
+    home = home_of(version_to_install)
     manifest = provision.install(request, home)
-    return KafkaRuntime(wanted_version, home / jars.LIBS, manifest.source)
+    return KafkaRuntime(version_to_install, home / jars.LIBS, manifest.source)
 
 
 def requested_version(version: str | None, archive: str | None) -> str:
