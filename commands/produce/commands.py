@@ -203,11 +203,11 @@ def _supply(
     files: list[Path], options: ProduceOptions, destination: Destination, *, encoded: bool, quiet: bool
 ) -> Supply:
     from kctl.records.produce.destination import longest_line
-    from kctl.records.produce.input import Endless, Lines
+    from kctl.records.produce.input import Endless, InputLines
 
     if not files:
         return Endless()
-    return Lines(
+    return InputLines(
         files, longest_line(destination, options, encoded=encoded), on_mark=_ignore_mark if quiet else _note_mark
     )
 

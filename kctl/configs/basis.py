@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from kctl.cluster.unchanged import Basis, ObjectFacts
-from kctl.configs.change import Plan
+from kctl.configs.change import ConfigPlan
 from kctl.errors import KctlError, NotFound
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Shown = tuple["str | None", "str | None"]  # a value, and where it is set
 
 
-def of_changes(client: ClusterClient, plan: Plan) -> Basis:
+def of_changes(client: ClusterClient, plan: ConfigPlan) -> Basis:
     """Return the values that a plan replaces, and where they are set."""
     changed = {edit.name for edit in plan.edits}
     # A key may be written as a synonym; brokers return its own name.

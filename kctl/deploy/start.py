@@ -26,7 +26,7 @@ from kctl.deploy.nodes import NodeKind, NodeProcess, java_command, kind_of, note
 from kctl.deploy.process import ProcessIdentity
 from kctl.deploy.runtime.class_archive import kafka_archives
 from kctl.deploy.runtime.java import Java
-from kctl.deploy.waiting import NoProgress, Progress, wait_until
+from kctl.deploy.waiting import NoProgress, ProgressReporter, wait_until
 from kctl.errors import Busy, ConnectionFailed, NotFound, OperationFailed, TimedOut
 
 DEFAULT_TIMEOUT_S = 120.0
@@ -72,7 +72,7 @@ class _Start:
     spec: ClusterSpec
     java: Java
     deadline: Deadline
-    progress: Progress
+    progress: ProgressReporter
     expected: Sequence[Node]
     archive_flags: Mapping[NodeKind, Sequence[str]]
     attempted: list[Node] = field(default_factory=list)
@@ -90,7 +90,7 @@ def start(
     java: Java,
     only: Collection[str] | None = None,
     timeout_s: float = DEFAULT_TIMEOUT_S,
-    progress: Progress | None = None,
+    progress: ProgressReporter | None = None,
     archive_flags: Mapping[NodeKind, Sequence[str]] | None = None,
 ) -> StartResult:
     """Start the stopped nodes, resume the paused ones, and wait until the cluster is ready.

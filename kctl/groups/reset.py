@@ -18,7 +18,7 @@ from kctl.cluster.rights import refuse_hidden_topics
 from kctl.errors import KctlError, NotFound, OperationFailed, Reason, Refused
 from kctl.groups.commit import OffsetToCommit, commit_offsets
 from kctl.groups.open_commits import open_commits
-from kctl.groups.reset_rules import Target, To, new_offset, read_again, skipped
+from kctl.groups.reset_rules import ResetTarget, To, new_offset, read_again, skipped
 from kctl.groups.topic_choice import TopicChoice, chosen_partitions, matching
 from kctl.model import TopicPartition
 
@@ -120,7 +120,7 @@ def is_active(group: Group) -> bool:
 def plan_reset(
     client: ClusterClient,
     groups: Sequence[str],
-    target: Target,
+    target: ResetTarget,
     choices: Sequence[TopicChoice] = (),
     *,
     given: Given | None = None,
@@ -214,7 +214,7 @@ class _Empty(dict[str, dict[TopicPartition, Commit]]):
 class _Logs:
     """The log offsets of the partitions of a plan, and the offsets at a time."""
 
-    def __init__(self, client: ClusterClient, partitions: set[TopicPartition], target: Target) -> None:
+    def __init__(self, client: ClusterClient, partitions: set[TopicPartition], target: ResetTarget) -> None:
         self.ends, missing, unread = read_log_offsets(client, partitions)
         self.at: dict[TopicPartition, int] = {}
         if target.to is To.TIME:
@@ -226,7 +226,12 @@ class _Logs:
 
 
 def _row(
-    group: str, tp: TopicPartition, target: Target, commit: Commit | None, logs: _Logs, given: OffsetToCommit | None
+    group: str,
+    tp: TopicPartition,
+    target: ResetTarget,
+    commit: Commit | None,
+    logs: _Logs,
+    given: OffsetToCommit | None,
 ) -> OffsetChange:
     old = commit.offset if commit else None
     log = logs.ends.get(tp)

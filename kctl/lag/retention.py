@@ -35,7 +35,7 @@ class ReplicaSize(NamedTuple):
     future: bool = False
 
 
-class PartitionLog(NamedTuple):
+class LeaderLog(NamedTuple):
     """A partition's log on its leader. None: unknown. leader: −1 if there is none.
 
     oldest_timestamp_ms is also None if the log is empty, or its records have no timestamps.

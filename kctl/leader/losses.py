@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Loss:
+class UncleanLoss:
     """The loss of one partition. elected_end_offset: of the replica that would lead; later records are lost.
 
     ends: broker → log end offset of each live replica, None if unknown. unreachable: brokers with a replica that are
@@ -93,7 +93,7 @@ def find_losses(
     state: ClusterState,
     plan: Collection[Election],
     eligible: Mapping[TopicPartition, Eligible] | None = None,
-) -> list[Loss]:
+) -> list[UncleanLoss]:
     """Return the loss of each planned election. Values that are unreadable are None, never an error."""
     todo = [row for row in plan if row.result is ItemResult.WOULD_ELECT and row.elected is not None]
     states = {p.tp: p for topic in state.topics.values() for p in topic.partitions}
@@ -116,10 +116,10 @@ def find_losses(
 
 def _loss(
     row: Election, ends: Mapping[int, int | None], down: Collection[int], committed: int | None, eligible: Eligible
-) -> Loss:
+) -> UncleanLoss:
     assert row.elected is not None
     reached = [end for end in (*ends.values(), committed) if end is not None]
-    return Loss(
+    return UncleanLoss(
         topic=row.topic,
         partition=row.partition,
         elected=row.elected,

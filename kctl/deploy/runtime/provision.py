@@ -21,7 +21,7 @@ from kctl.base import paths
 from kctl.deploy.runtime import apache, archive, jars
 from kctl.deploy.runtime.ivy import copy_jars_with_ivy, find_ivy
 from kctl.deploy.runtime.maven import copy_jars_with_mvn, find_mvn
-from kctl.deploy.waiting import NoProgress, Progress
+from kctl.deploy.waiting import NoProgress, ProgressReporter
 from kctl.errors import (
     Busy,
     ConnectionFailed,
@@ -51,7 +51,7 @@ class InstallRequest:
     sha512: str | None = None
     force: bool = False
     timeout_s: float = DEFAULT_TIMEOUT_S
-    progress: Progress = field(default_factory=NoProgress)
+    progress: ProgressReporter = field(default_factory=NoProgress)
     note: Callable[[str], None] = lambda _: None
 
 
@@ -94,7 +94,7 @@ def remove(home: Path) -> None:
 
 
 @contextmanager
-def runtimes_lock(timeout_s: float, progress: Progress) -> Iterator[None]:
+def runtimes_lock(timeout_s: float, progress: ProgressReporter) -> Iterator[None]:
     """Lock the folder of runtimes and remove what killed installers left behind. Raises Refused, Busy."""
     folder = paths.runtimes_dir()
     try:
@@ -118,7 +118,7 @@ def runtimes_lock(timeout_s: float, progress: Progress) -> Iterator[None]:
         os.close(fd)  # releases the lock
 
 
-def _wait_for(fd: int, folder: Path, timeout_s: float, progress: Progress) -> None:
+def _wait_for(fd: int, folder: Path, timeout_s: float, progress: ProgressReporter) -> None:
     deadline = time.monotonic() + timeout_s
     while True:
         try:

@@ -16,7 +16,7 @@ from pathlib import Path
 from kctl.base import paths
 from kctl.deploy.runtime import jars
 from kctl.deploy.runtime.jars import JarProblem
-from kctl.deploy.waiting import NoProgress, Progress
+from kctl.deploy.waiting import NoProgress, ProgressReporter
 from kctl.errors import Busy, InvalidFile, NotFound, UsageError
 
 DEFAULT_VERSION = "3.9.2"  # the last line that runs with ZooKeeper
@@ -46,7 +46,7 @@ class InstalledRuntime:
 
 
 @dataclass(frozen=True, slots=True)
-class Verification:
+class JarVerification:
     """The result of hashing all jars of an installed version."""
 
     version: str
@@ -128,7 +128,7 @@ def ensure_runtime(
     kafka_home: str | None = None,
     archive: str | None = None,
     sha512: str | None = None,
-    progress: Progress | None = None,
+    progress: ProgressReporter | None = None,
     note: Callable[[str], None] | None = None,
     timeout_s: float | None = None,
 ) -> KafkaRuntime:
@@ -152,7 +152,7 @@ def install_runtime(
     archive: str | None = None,
     sha512: str | None = None,
     force: bool = False,
-    progress: Progress | None = None,
+    progress: ProgressReporter | None = None,
     note: Callable[[str], None] | None = None,
     timeout_s: float | None = None,
 ) -> KafkaRuntime:
@@ -209,15 +209,15 @@ def _installed(version: str, home: Path) -> InstalledRuntime:
     )  # fmt: skip
 
 
-def verify_runtime(version: str) -> Verification:
+def verify_runtime(version: str) -> JarVerification:
     """Hash every jar and compare with the manifest. Raises NotFound."""
     home = installed_home(version)
     try:
         manifest = jars.read_manifest(home)
     except InvalidFile:
-        return Verification(version, home, 0, [JarProblem(jars.MANIFEST, "missing")], healthy=False)
+        return JarVerification(version, home, 0, [JarProblem(jars.MANIFEST, "missing")], healthy=False)
     problems = jars.check_jars(home, manifest, contents=True)
-    return Verification(version, home, len(manifest.jars), problems, healthy=not problems)
+    return JarVerification(version, home, len(manifest.jars), problems, healthy=not problems)
 
 
 def installed_home(version: str) -> Path:

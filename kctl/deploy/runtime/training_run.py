@@ -17,14 +17,14 @@ from kctl.deploy.runtime.class_archive import kafka_archives
 from kctl.deploy.runtime.java import Java
 from kctl.deploy.start import start
 from kctl.deploy.stop import stop
-from kctl.deploy.waiting import NoProgress, Progress
+from kctl.deploy.waiting import NoProgress, ProgressReporter
 from kctl.errors import OperationFailed
 
 _END_S = 180.0  # Java 25 assembles an archive in a separate process, which takes a while
 
 
 def make_archives(
-    host: Host, *, java: Java, libs: Path, kafka_version: str, progress: Progress | None = None
+    host: Host, *, java: Java, libs: Path, kafka_version: str, progress: ProgressReporter | None = None
 ) -> Mapping[NodeKind, Path]:
     """Return the archives. Creates missing ones: a ZooKeeper and a broker run for some seconds in a temporary folder.
 
