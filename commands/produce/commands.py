@@ -11,9 +11,10 @@ import typer
 
 from kctl.commands.produce import options as produce_options
 from kctl.commands.produce.lines import LineOptions, line_parser
-from kctl.commands.produce.options import Acks, Compression, Format, OnBadLine
+from kctl.commands.produce.options import Acks, Format, OnBadLine
 from kctl.commands.produce.report import checked, report, report_check, speed
 from kctl.commands.terminal import output
+from kctl.commands.terminal.codecs import Compression
 from kctl.commands.terminal.interrupts import told_when_interrupted, undone_when_terminated
 from kctl.commands.terminal.invocation import invocation
 from kctl.errors import KctlError, UsageError

@@ -183,7 +183,7 @@ class Follower:
         self.begins = {log.node: (log.file_id, log.offset) for log in self._logs}
 
     def poll(self) -> list[LogEntry]:
-        """New entries of all logs, by time."""
+        """Return the new entries of all logs, by time."""
         return sorted((e for log in self._logs for e in log.poll()), key=lambda e: e.sort_key)
 
 
@@ -243,7 +243,7 @@ class _Followed:
 
 
 def log_excerpt(host: Host, spec: ClusterSpec, node: Node, *, since: int = 0) -> list[str]:
-    """Why a process ended: from the first error after byte `since` on, or the last lines; Java's own words too."""
+    """Return why a process ended: the lines from the first error after byte `since` or the last ones, and Java's."""
     path = spec.log_path(node)
     size = host.size(path) or 0
     begin = since if since <= size else 0  # it was rolled meanwhile

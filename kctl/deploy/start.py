@@ -355,7 +355,7 @@ def _await_topics(run: _Start, topics: set[str]) -> None:
 
 
 def _await_in_sync(run: _Start) -> None:
-    """Replicas that were down catch up within seconds where little was written; more is not waited for."""
+    """Wait some seconds for replicas to catch up. If much was written meanwhile, they take longer."""
 
     def in_sync() -> bool:
         _check_alive(run)

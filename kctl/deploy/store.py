@@ -149,7 +149,7 @@ def reserved_ports(host: Host) -> frozenset[int]:
 
 @contextmanager
 def lock_cluster(name: str) -> Iterator[None]:
-    """Be the only kctl that changes this cluster. Raises Busy, with the other's pid, after LOCK_WAIT_S.
+    """Lock the cluster against changes by another kctl. Raises Busy, with the other's pid, after LOCK_WAIT_S.
 
     A child that was forked and has not yet become Java holds the lock as well: whoever gets it next finds
     either no such process or one with its final command line.

@@ -150,7 +150,7 @@ def plan_reset(
             )
     logs = _Logs(client, {tp for tps in partitions.values() for tp in tps}, target)
     coordinators = {name: group.coordinator for name, group in described.items()}
-    in_transactions = open_commits(client, partitions, known=coordinators)
+    in_transactions = open_commits(client, partitions, coordinators=coordinators)
     rows = [
         _check_transaction(
             _row(group, tp, target, committed[group].get(tp), logs, given[group][tp] if given is not None else None),
@@ -199,7 +199,7 @@ def _committed(client: ClusterClient, groups: Mapping[str, Group]) -> dict[str, 
     """Return what each group has committed; nothing for a group that does not exist."""
     coordinators = {name: group.coordinator for name, group in groups.items()}
     committed: dict[str, dict[TopicPartition, Commit]] = _Empty()
-    for name, answer in fetch_commits(client, list(groups), known=coordinators).items():
+    for name, answer in fetch_commits(client, list(groups), coordinators=coordinators).items():
         if isinstance(answer, KctlError):
             raise answer
         committed[name] = answer
@@ -282,8 +282,8 @@ def apply_reset(client: ClusterClient, plan: ResetPlan) -> tuple[list[OffsetChan
         group: {_tp(row): OffsetToCommit(row.new_offset or 0, row.metadata) for row in rows}
         for group, rows in by_group.items()
     }
-    outcomes = commit_offsets(client, offsets, known=plan.coordinators)
-    commits = fetch_commits(client, list(by_group), known=plan.coordinators)
+    outcomes = commit_offsets(client, offsets, coordinators=plan.coordinators)
+    commits = fetch_commits(client, list(by_group), coordinators=plan.coordinators)
     results = [
         _read_back(row, outcomes[row.group].get(_tp(row)), commits[row.group])
         if row.result is ItemResult.WOULD_RESET
@@ -296,8 +296,8 @@ def apply_reset(client: ClusterClient, plan: ResetPlan) -> tuple[list[OffsetChan
 def _refuse_stale(client: ClusterClient, plan: ResetPlan) -> None:
     """Raise Refused if a consumer has committed since the plan was made, e.g. while the confirmation prompt waited."""
     by_group = {group: [_tp(row) for row in rows] for group, rows in grouped(plan.todo, lambda row: row.group).items()}
-    now = fetch_commits(client, list(by_group), known=plan.coordinators)
-    in_transactions = open_commits(client, by_group, known=plan.coordinators)
+    now = fetch_commits(client, list(by_group), coordinators=plan.coordinators)
+    in_transactions = open_commits(client, by_group, coordinators=plan.coordinators)
     for row in plan.todo:
         if _tp(row) in in_transactions[row.group]:
             raise Refused(
@@ -339,7 +339,9 @@ def _read_back(
 
 
 def fetch_commits(
-    client: ClusterClient, groups: Sequence[str], *, known: Mapping[str, int] | None = None
+    client: ClusterClient, groups: Sequence[str], *, coordinators: Mapping[str, int] | None = None
 ) -> dict[str, dict[TopicPartition, Commit] | KctlError]:
-    """Return everything that each group has committed. known: known coordinators."""
-    return ask_coordinators(client, groups, lambda by_node: fetch_commits_each(client, by_node), known=known)
+    """Return everything that each group has committed. coordinators: known coordinators."""
+    return ask_coordinators(
+        client, groups, lambda by_node: fetch_commits_each(client, by_node), coordinators=coordinators
+    )

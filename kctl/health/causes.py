@@ -1,4 +1,4 @@
-"""What unhealthy partitions have in common: a broker, a log dir, a rack, or the leader of replicas that fall behind.
+"""Common causes of unhealthy partitions: a broker, a log dir, a rack, or the leader of replicas that fall behind.
 
 A location is suspect by two percentages: the unhealthy partitions with a missing replica there, and its own replicas
 that are missing. For a broker that is down both are 100 %. One bad disk of four explains all unhealthy partitions with

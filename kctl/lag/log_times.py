@@ -1,4 +1,4 @@
-"""When messages were written, from the brokers' time indexes: time lags without any history.
+"""The times when messages were written, from the brokers' time indexes: time lags without any history.
 
 ListOffsets with a timestamp returns the first record at or after it, with the record's timestamp (ListOffsetsRequest;
 UnifiedLog.fetchOffsetByTimestamp). Between the two times the log ended at that offset: points like those of snapshots
@@ -29,7 +29,7 @@ Points = dict[TopicPartition, tuple[LogEnd, ...]]
 
 
 class UnreadLog(NamedTuple):
-    """offset: the oldest one of interest."""
+    """A log with unread messages. offset: the oldest offset of interest."""
 
     leader: int
     offset: int

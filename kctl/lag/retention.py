@@ -1,4 +1,4 @@
-"""How much of its retention a log uses. Pure rules, which Spark applies over columns (kctl.spark.columns).
+"""The share of its retention that a log uses. Pure rules, which Spark applies over columns (kctl.spark.columns).
 
 Definitions:
 - size_bytes is the size of a replica's segments (.log files), as DescribeLogDirs reports and retention.bytes counts

@@ -1,4 +1,4 @@
-"""What an unclean election would lose, as far as live brokers know.
+"""The losses of an unclean election, as far as live brokers know.
 
 Records that only replicas on dead brokers have cannot be counted. Known are the log end offset of the replica that
 would lead (everything after it is lost), the log end offsets of the other live replicas (they are truncated to the new
@@ -53,8 +53,8 @@ class UncleanLoss:
         """
         if self.elected_end_offset is None or self.known_end_offset is None:
             return None
-        lost = max(0, self.known_end_offset - self.elected_end_offset)
-        return None if not lost and (self.eligible or self._last_known_is_down) else lost
+        lost_count = max(0, self.known_end_offset - self.elected_end_offset)
+        return None if not lost_count and (self.eligible or self._last_known_is_down) else lost_count
 
     @property
     def _last_known_is_down(self) -> bool:

@@ -141,7 +141,7 @@ def _weak_digest(chain: list[PemBlock]) -> str:
 
 
 def _is_whole(key: PemBlock) -> bool:
-    """Whether the bytes of an encrypted key are all there; those of a key with headers cannot be judged."""
+    """Return False if an encrypted key is truncated. A key with headers cannot be checked."""
     if key.label != "ENCRYPTED PRIVATE KEY":
         return True
     try:
@@ -176,7 +176,7 @@ def _text(setting: str, path: str) -> str:
 
 @contextmanager
 def _pem_file(text: str) -> Iterator[str]:
-    """A file for OpenSSL, which takes keys only from files: in memory where there is such a thing."""
+    """Yield the path of a file for OpenSSL, which reads keys only from files: in memory if the system supports it."""
     import tempfile
 
     data = "".join(map(in_lines, pem_blocks(text))).encode("ascii", "replace")

@@ -48,7 +48,9 @@ def fetch_readers(
     failures += [f"groups of {name} are unknown: {exc.message}" for name, exc in listing.unlisted.items()]
     failures += [f"members are unknown: {exc.message}" for exc in listing.failed_groups.values()]
     coordinators = {name: group.coordinator for name, group in listing.groups.items() if group.type != _SHARE}
-    commits = ask_coordinators(client, coordinators, lambda by: fetch_committed_each(client, by), known=coordinators)
+    commits = ask_coordinators(
+        client, coordinators, lambda by: fetch_committed_each(client, by), coordinators=coordinators
+    )
     failures += [
         f"committed offsets are unknown: {exc.message}" for exc in commits.values() if isinstance(exc, KctlError)
     ]

@@ -2,7 +2,7 @@
 `producer.` and `consumer.` of Connect and MirrorMaker.
 
 Settings for admin clients or for every client take precedence. Settings of producers and consumers are used only if
-they agree. No key that may affect security is ignored: an unknown name is refused, and so are two names of one setting
+they agree. No key that may affect security is ignored: an unknown name is rejected, and so are two names of one setting
 with different values.
 """
 
@@ -58,7 +58,7 @@ _IGNORE = "--ignore-unknown ignores it"
 class ClientSettings:
     """Values by Kafka's or librdkafka's name, as written in the file, with references unresolved.
 
-    written_as: those names as the file has them; left_out: the file's keys that mean nothing to kctl.
+    written_as: these names as written in the file. left_out: keys that kctl does not use.
     """
 
     source: str

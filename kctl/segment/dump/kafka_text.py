@@ -100,7 +100,7 @@ class KafkaText:
     def _line(self, text: str) -> None:
         self._write(text.encode("utf-8", "surrogateescape") + b"\n")
 
-    def _log(self, path: Path, _shown: str) -> None:
+    def _log(self, path: Path, _name: str) -> None:
         if path.name.endswith(".log"):
             self._line(f"Log starting offset: {base_offset_of(path)}")
         elif path.name == "bootstrap.checkpoint":

@@ -210,7 +210,7 @@ class LogText:
 
 
 def record_text(batch: Batch, record: StoredRecord) -> str:
-    """A record's line without its content."""
+    """Return the line of a record, without its content."""
     kind = "NoTimestampType" if batch.magic == 0 else _timestamp_type(batch)
     key_size, value_size = record.legacy_lengths or (_length(record.key), _length(record.value))
     text = f"| offset: {record.offset} {kind}: {record.timestamp} keySize: {key_size} valueSize: {value_size}"

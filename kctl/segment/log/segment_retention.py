@@ -57,7 +57,7 @@ class RetentionLimits(NamedTuple):
 
 
 class SegmentDeletion(NamedTuple):
-    """When a segment may be deleted. deletable_now: the reason, if the next check deletes it.
+    """The earliest deletion of a segment. deletable_now: the reason, if the next check deletes it.
 
     deletable_at: by time, considering earlier segments that stay; None without a limit, and for an empty active
     segment. pinned_by_segment: for EARLIER_SEGMENT.

@@ -16,7 +16,7 @@ from pathlib import Path
 
 
 class ProblemSeverity(str, Enum):
-    """How bad a finding is: worth knowing; tolerated or repaired by a broker; data are lost or read wrong."""
+    """The severity of a problem: harmless; tolerated or repaired by a broker; data are lost or read wrong."""
 
     INFO = "info"
     WARNING = "warning"

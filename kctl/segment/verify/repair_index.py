@@ -119,7 +119,7 @@ def _warnings(logs: Iterable[Path]) -> Iterator[str]:
         for user in usage.users:
             yield f"{user}: stop it before writing indexes"
         if usage.unseen is not None and not log_dirs:
-            yield f"cannot tell whether a process uses {folder}: {usage.unseen}"
+            yield f"it is unknown whether a process uses {folder}: {usage.unseen}"
 
 
 def _usage(folder: Path) -> FileUsage:
@@ -210,7 +210,7 @@ def _check_unused(folder: Path, *, certain: bool) -> None:
         raise Busy(str(usage.users[0]), hint=hint)
     if usage.unseen is not None and not certain:
         raise Refused(
-            f"cannot tell whether a process uses {folder}: {usage.unseen}",
+            f"it is unknown whether a process uses {folder}: {usage.unseen}",
             hint="nothing was changed; run kctl as root, or with `--assume-stopped` if no broker runs",
             reason=Reason.UNREADABLE,
         )
