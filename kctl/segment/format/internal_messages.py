@@ -188,7 +188,7 @@ def _by_api_key(*, remote: bool, later: bool) -> dict[int, Message]:
     return {
         each.api_key: each
         for each in messages(later=later)
-        if each.api_key is not None and each.name.endswith("StoredRecord") and each.name.startswith(names) == remote
+        if each.api_key is not None and each.name.endswith("Record") and each.name.startswith(names) == remote
     }
 
 
