@@ -61,17 +61,19 @@ class Coordinator:
         self.unsettled: set[TopicPartition] = set()
         self.committed: list[Mapping[TopicPartition, OffsetToCommit]] = []
 
-    def fetch_commits(self, _client: object, groups: Sequence[str], *, known: object = None) -> dict[str, Commits]:
+    def fetch_commits(
+        self, _client: object, groups: Sequence[str], *, coordinators: object = None
+    ) -> dict[str, Commits]:
         return dict.fromkeys(groups, self.seen.pop(0))
 
     def commit_offsets(
-        self, _client: object, offsets: Mapping[str, Mapping[TopicPartition, OffsetToCommit]], *, known: object
+        self, _client: object, offsets: Mapping[str, Mapping[TopicPartition, OffsetToCommit]], *, coordinators: object
     ) -> dict[str, dict[TopicPartition, KctlError | None]]:
         self.committed += offsets.values()
         return {group: {tp: self.taken.get(tp) for tp in each} for group, each in offsets.items()}
 
     def open_commits(
-        self, _client: object, partitions: Mapping[str, Collection[TopicPartition]], *, known: object
+        self, _client: object, partitions: Mapping[str, Collection[TopicPartition]], *, coordinators: object
     ) -> dict[str, set[TopicPartition]]:
         return {group: self.unsettled & set(each) for group, each in partitions.items()}
 
