@@ -11,7 +11,7 @@ from kctl.base.units import format_duration
 from kctl.commands.terminal.invocation import invocation
 from kctl.commands.terminal.output import Column, Table, jsonable
 from kctl.commands.terminal.views import incomplete_after_verdict, ranges
-from kctl.commands.terminal.watching import INTERVAL, WATCH, Shown, Watching
+from kctl.commands.terminal.watching import INTERVAL, WATCH, PassOutput, Watching
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +37,8 @@ def command(
     with inv.connect() as client:
         if watching:
             watching.run(
-                lambda: read_controller(client), lambda snapshot: Shown(snapshot, _tables(snapshot), snapshot.failures)
+                lambda: read_controller(client),
+                lambda snapshot: PassOutput(snapshot, _tables(snapshot), snapshot.failures),
             )
         controller = read_controller(client)
     inv.emit(controller, lambda: _tables(controller))

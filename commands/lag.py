@@ -11,7 +11,7 @@ from kctl.commands.group.choice import MATCH, TYPE
 from kctl.commands.terminal import output
 from kctl.commands.terminal.invocation import invocation
 from kctl.commands.terminal.views import MAX_LAG_HELP, incomplete_after_verdict, lag_table, remarks
-from kctl.commands.terminal.watching import INTERVAL, WATCH, Shown, Watching
+from kctl.commands.terminal.watching import INTERVAL, WATCH, PassOutput, Watching
 from kctl.lag.gate import By, check_lag, rows_by
 
 if TYPE_CHECKING:
@@ -89,8 +89,8 @@ def _check_topics(client: ClusterClient, topics: Sequence[str] | None, report: L
         known_topics(client, sorted(without_rows))
 
 
-def _shown(report: LagReport, by: By, *, members: bool) -> Shown:
+def _shown(report: LagReport, by: By, *, members: bool) -> PassOutput:
     from kctl.groups.overview import failures_of
 
     rows = rows_by(report.rows, by)
-    return Shown(rows, [lag_table(rows, by, members=members)], failures_of(report), lambda: remarks(report))
+    return PassOutput(rows, [lag_table(rows, by, members=members)], failures_of(report), lambda: remarks(report))

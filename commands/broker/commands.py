@@ -21,7 +21,7 @@ from kctl.commands.broker.tables import (
 from kctl.commands.terminal.invocation import CommandGroup, invocation
 from kctl.commands.terminal.topic_options import MATCH
 from kctl.commands.terminal.views import incomplete, split_failures
-from kctl.commands.terminal.watching import INTERVAL, WATCH, Shown, Watching
+from kctl.commands.terminal.watching import INTERVAL, WATCH, PassOutput, Watching
 
 if TYPE_CHECKING:
     from kctl.brokers.overview import BrokerSummary
@@ -55,7 +55,7 @@ def list_(ctx: typer.Context, watch: Annotated[bool, WATCH] = False, interval: A
             return rows, [*facts.failures, *(row.error for row in rows if row.error)]
 
         if watching:
-            watching.run(poll, lambda polled: Shown(polled[0], [broker_table(polled[0])], polled[1]))
+            watching.run(poll, lambda polled: PassOutput(polled[0], [broker_table(polled[0])], polled[1]))
         rows, failures = poll()
     inv.emit(rows, lambda: [broker_table(rows)])
     _report_incomplete(failures)

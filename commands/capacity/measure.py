@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kctl.base.units import format_size, parse_duration_ms, parse_size
-from kctl.commands.capacity.options import Acks, CapacityOptions, Compression
+from kctl.commands.capacity.options import CapacityOptions, DurableAcks
 from kctl.commands.terminal import output
+from kctl.commands.terminal.codecs import Compression
 from kctl.commands.terminal.interrupts import told_when_interrupted, undone_when_terminated
 from kctl.commands.terminal.invocation import Invocation
 from kctl.errors import KctlError, UsageError
@@ -58,7 +59,7 @@ def measure_options(inv: Invocation, options: CapacityOptions, inputs: Mapping[s
     if not 0.1 <= duration_s <= _LONGEST_S:
         raise UsageError(f"--duration {options.duration} must be between 100ms and 10m")
     return MeasureOptions(
-        new_name(), factor, min_isr, record, duration_s, max_bytes, (options.acks or Acks.ALL).value,
+        new_name(), factor, min_isr, record, duration_s, max_bytes, (options.acks or DurableAcks.ALL).value,
         (options.compression or Compression.NONE).value, inv.timeout_s(30),
     )  # fmt: skip
 

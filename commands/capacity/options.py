@@ -9,22 +9,14 @@ from typing import Annotated
 
 import typer
 
+from kctl.commands.terminal.codecs import Compression
 
-class Acks(str, Enum):
+
+class DurableAcks(str, Enum):
     """Replicas that acknowledge a record. 0 is missing: it does not confirm written records."""
 
     ALL = "all"
     LEADER = "1"
-
-
-class Compression(str, Enum):
-    """The codec of record batches."""
-
-    NONE = "none"
-    GZIP = "gzip"
-    SNAPPY = "snappy"
-    LZ4 = "lz4"
-    ZSTD = "zstd"
 
 
 @dataclass(frozen=True)
@@ -105,7 +97,9 @@ class CapacityOptions:
     record_size: Annotated[
         str | None, typer.Option(metavar="SIZE", help="With --measure: record size (default: message size, or 1kB).")
     ] = None
-    acks: Annotated[Acks | None, typer.Option(help="With --measure: acks of the producer (default: all).")] = None
+    acks: Annotated[DurableAcks | None, typer.Option(help="With --measure: acks of the producer (default: all).")] = (
+        None
+    )
     compression: Annotated[
         Compression | None,
         typer.Option("--compression-codec", "--compression", help="With --measure: codec of batches (default: none)."),

@@ -72,7 +72,7 @@ def _watch(client: ClusterClient, first: ClusterState, seconds: float) -> list[I
             )
             progress.update(message, seconds - left_s, seconds)
 
-        return watch_isr(first, client.metadata, seconds=seconds, pause_s=_POLL_S, sleep=time.sleep, tell=report)
+        return watch_isr(first, client.metadata, seconds=seconds, pause_s=_POLL_S, sleep=time.sleep, report=report)
 
 
 def _tables(diagnosis: Diagnosis, omitted: Collection[Suspect]) -> list[Table]:

@@ -12,11 +12,11 @@ from kctl.commands.terminal import output
 from kctl.commands.terminal.invocation import Invocation, invocation
 from kctl.commands.terminal.output import Column, Table, jsonable
 from kctl.commands.terminal.views import brokers_up, incomplete_after_verdict
-from kctl.commands.terminal.watching import INTERVAL, WATCH, Shown, Watching
+from kctl.commands.terminal.watching import INTERVAL, WATCH, PassOutput, Watching
 from kctl.errors import UsageError
 
 if TYPE_CHECKING:
-    from kctl.health.model import Health, Limits
+    from kctl.health.model import Health, HealthLimits
 
 _WAIT_S = 300.0
 _NAMED = 5
@@ -46,15 +46,15 @@ def health(
 
     Example: kctl cluster health --wait --timeout 2m
     """
-    from kctl.health.model import Limits
+    from kctl.health.model import HealthLimits
 
     inv = invocation(ctx)
-    limits = Limits(brokers=brokers, disk_percent=max_disk_percent)
+    limits = HealthLimits(brokers=brokers, disk_percent=max_disk_percent)
     if watch and wait:
         raise UsageError("--watch and --wait exclude each other", hint="use --wait to stop when the cluster is healthy")
     if watch:
         Watching(inv, interval).run(
-            lambda: _check(inv, limits), lambda result: Shown(result, [_table(result)], failures=result.unknown)
+            lambda: _check(inv, limits), lambda result: PassOutput(result, [_table(result)], failures=result.unknown)
         )
     result = _wait(inv, limits) if wait else _check(inv, limits)
     inv.emit(result, lambda: [_table(result)], lambda: result.checks)
@@ -62,7 +62,7 @@ def health(
         result.require_healthy()
 
 
-def _check(inv: Invocation, limits: Limits) -> Health:
+def _check(inv: Invocation, limits: HealthLimits) -> Health:
     from kctl.health.assess import assess
     from kctl.health.collect import collect_facts
 
@@ -70,7 +70,7 @@ def _check(inv: Invocation, limits: Limits) -> Health:
         return assess(collect_facts(client), limits)
 
 
-def _wait(inv: Invocation, limits: Limits) -> Health:
+def _wait(inv: Invocation, limits: HealthLimits) -> Health:
     from kctl.health.wait import wait_until_healthy
 
     target = inv.target()

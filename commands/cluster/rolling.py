@@ -53,7 +53,7 @@ def restart_rolling(inv: Invocation, request: RollingRequest, *, dry_run: bool) 
         refuse_without_election,
         unfinished_run,
     )
-    from kctl.restart.restart_run import NoReporter, RealClock, RestartRun
+    from kctl.restart.restart_run import NoReporter, RestartRun, SystemClock
 
     hooks, target = _hooks(request), _target(inv, request)
     with _cluster(target) as cluster:
@@ -67,7 +67,7 @@ def restart_rolling(inv: Invocation, request: RollingRequest, *, dry_run: bool) 
         control = _control(request, hooks, brokers, cluster)
         with output.progress("checking the cluster"):
             plan = make_plan(
-                cluster, target.name, brokers, request.options, clock=RealClock(), resumes=path, state=state
+                cluster, target.name, brokers, request.options, clock=SystemClock(), resumes=path, state=state
             )
         for line in plan_warnings(plan, request.options.max_unavailable):
             output.warn(line)
@@ -83,7 +83,7 @@ def restart_rolling(inv: Invocation, request: RollingRequest, *, dry_run: bool) 
         _confirm(inv, request, _identified(cluster, target), question(plan, request.options.max_unavailable))
         journal, at = begin_or_resume(plan.cluster, plan.cluster_id, list(brokers.values()), path)
         with journal:
-            run = RestartRun(cluster, control, journal, at, request.options, NoReporter(), RealClock())
+            run = RestartRun(cluster, control, journal, at, request.options, NoReporter(), SystemClock())
             _carry_out(inv, run, plan)
 
 

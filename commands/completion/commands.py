@@ -87,7 +87,7 @@ def answer_by_lines() -> None:
     """Register the request of the completion scripts with click."""
     from typer._click.shell_completion import CompletionItem, ShellComplete, add_completion_class, split_arg_string
 
-    class Line(ShellComplete):
+    class LineCompletion(ShellComplete):
         name = "line"
         source_template = ""
 
@@ -106,4 +106,4 @@ def answer_by_lines() -> None:
         def format_completion(self, item: CompletionItem) -> str:
             return f"{item.value}\t{' '.join(item.help.split())}" if item.help else str(item.value)
 
-    add_completion_class(Line, Line.name)
+    add_completion_class(LineCompletion, LineCompletion.name)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kctl.records.chunk import Chunk
     from kctl.records.consume.consume import ConsumeOptions, ConsumeResult
     from kctl.records.consume.delivery import Stats
-    from kctl.records.consume.select import Selection
+    from kctl.records.consume.select import RecordFilter
     from kctl.records.decode.decoding import RecordDecoder
     from kctl.records.decode.registry_settings import RegistryOptions
 
@@ -111,12 +111,18 @@ def command(
     if inv.timeout is not None and not _ends(options):
         output.note("--timeout does not end the wait for records; use --idle-timeout or --exit-eof")
     decode = _decoder(inv, decoder, key_decoder, value_decoder, registry)
-    sink = _Sink(_writer(inv, form, key_separator, quiet=quiet))
+    sink = _StdoutSink(_writer(inv, form, key_separator, quiet=quiet))
     _run(inv, options, sink, decode, stats=stats, quiet=quiet)
 
 
 def _run(
-    inv: Invocation, options: ConsumeOptions, sink: _Sink, decode: RecordDecoder | None, *, stats: bool, quiet: bool
+    inv: Invocation,
+    options: ConsumeOptions,
+    sink: _StdoutSink,
+    decode: RecordDecoder | None,
+    *,
+    stats: bool,
+    quiet: bool,
 ) -> None:
     from kctl.records.consume.consume import check_options, consume
 
@@ -177,12 +183,12 @@ def _reset(where: str | None) -> str | None:
 
 def _selection(
     key: str | None, value: str | None, headers: list[str] | None, conditions: list[str] | None
-) -> Selection:
+) -> RecordFilter:
     from kctl.records.consume.json_path import parse_condition
-    from kctl.records.consume.select import Selection, parse_header
+    from kctl.records.consume.select import RecordFilter, parse_header
     from kctl.segment.log.ranges import parse_pattern
 
-    return Selection(
+    return RecordFilter(
         key=None if key is None else parse_pattern("--key", key),
         value=None if value is None else parse_pattern("--value", value),
         headers=tuple(map(parse_header, headers or ())),
@@ -241,7 +247,7 @@ def _count_only(_chunk: Chunk) -> None:
     pass
 
 
-class _Sink:
+class _StdoutSink:
     """A sink that writes records to stdout with `show`."""
 
     def __init__(self, show: Callable[[Chunk], None]) -> None:

@@ -16,7 +16,7 @@ from kctl.errors import UsageError
 
 if TYPE_CHECKING:
     from kctl.contexts.context import Context
-    from kctl.contexts.imports import Source
+    from kctl.contexts.imports import ImportSource
 
 
 def import_(
@@ -101,7 +101,7 @@ def _text(value: Any) -> str:
     return {None: "-", True: "yes", False: "no"}.get(value, str(value))
 
 
-def _source(inv: Invocation, file: str, file_format: str | None, name: str | None, only: list[str]) -> Source:
+def _source(inv: Invocation, file: str, file_format: str | None, name: str | None, only: list[str]) -> ImportSource:
     from kctl.contexts import imports as context_import
 
     selected = file_format or context_import.format_of(file)

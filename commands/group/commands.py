@@ -12,7 +12,7 @@ from kctl.commands.terminal import output
 from kctl.commands.terminal.invocation import CommandGroup, invocation
 from kctl.commands.terminal.output import Column, Table, jsonable
 from kctl.commands.terminal.views import beyond_end, incomplete, lag_columns, ranges, with_rare
-from kctl.commands.terminal.watching import INTERVAL, WATCH, Shown, Watching
+from kctl.commands.terminal.watching import INTERVAL, WATCH, PassOutput, Watching
 from kctl.errors import NotFound, NotSupported
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def list_(
         if watching:
             watching.run(
                 lambda: summaries(client, states=state, types=type_, match=match or ()),
-                lambda snapshot: Shown(snapshot[0], [_list_table(snapshot[0])], snapshot[1]),
+                lambda snapshot: PassOutput(snapshot[0], [_list_table(snapshot[0])], snapshot[1]),
                 hidden(client, groups=True),
             )
         hidden_lines = hidden(client, groups=True)
@@ -115,7 +115,7 @@ def describe(
         if watching:
             watching.run(
                 lambda: describe_all(client, choose(client, groups, match, type_, quiet=True) if match else names),
-                lambda snapshot: Shown(
+                lambda snapshot: PassOutput(
                     snapshot[0], [table for group in snapshot[0] for table in _tables(group)], snapshot[1]
                 ),
                 hidden(client, commits=True),

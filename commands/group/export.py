@@ -84,7 +84,7 @@ def import_(
     from kctl.cluster.groups.names import check_group_id
     from kctl.groups.offsets_file import by_group, read_offsets_file
     from kctl.groups.reset import plan_reset
-    from kctl.groups.reset_rules import Target, To
+    from kctl.groups.reset_rules import ResetTarget, To
     from kctl.groups.topic_choice import parse_choices
 
     inv = invocation(ctx)
@@ -96,5 +96,5 @@ def import_(
     if missing:
         raise UsageError(f"{file} has no offsets for group {missing[0]!r}")
     with inv.connect() as client:
-        plan = plan_reset(client, names, Target(To.GIVEN), choices, given=offsets, create=True)
+        plan = plan_reset(client, names, ResetTarget(To.GIVEN), choices, given=offsets, create=True)
         carry_out(inv, client, plan, dry_run=dry_run)

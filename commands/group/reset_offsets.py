@@ -20,7 +20,7 @@ from kctl.model import TopicPartition
 if TYPE_CHECKING:
     from kctl.groups.offsets_file import FileOffset
     from kctl.groups.reset import Given, ResetPlan
-    from kctl.groups.reset_rules import Target
+    from kctl.groups.reset_rules import ResetTarget
     from kctl.groups.topic_choice import TopicChoice
     from kctl.protocol.client import ClusterClient
 
@@ -106,7 +106,7 @@ def reset_offsets(
         carry_out(inv, client, plan, dry_run=dry_run, moment=_moment(target))
 
 
-def _moment(target: Target) -> str | None:
+def _moment(target: ResetTarget) -> str | None:
     """Return a target time as parsed, for example "2026-11-22T09:30:00.000Z (UTC)"; None for other targets."""
     from kctl.base.moments import moment_text
     from kctl.groups.reset_rules import To
@@ -161,11 +161,11 @@ def _offset_text(offset: int | None) -> str:
     return "no commit" if offset is None else str(offset)
 
 
-def _target(targets: Mapping[str, object]) -> Target:
+def _target(targets: Mapping[str, object]) -> ResetTarget:
     """Return the target that is set. Raises UsageError for none, several, and for an invalid offset, time or shift."""
     import time
 
-    from kctl.groups.reset_rules import Target, To, parse_ago, parse_offset, parse_shift, parse_time
+    from kctl.groups.reset_rules import ResetTarget, To, parse_ago, parse_offset, parse_shift, parse_time
 
     options = [name for name, value in targets.items() if value not in (None, False)]
     if len(options) != 1:
@@ -175,15 +175,15 @@ def _target(targets: Mapping[str, object]) -> Target:
     text = str(targets[name])
     now_ms = round(time.time() * 1000)
     if name == "--to-offset":
-        return Target(To.OFFSET, parse_offset(text))
+        return ResetTarget(To.OFFSET, parse_offset(text))
     if name == "--shift-by":
-        return Target(To.SHIFT, parse_shift(text))
+        return ResetTarget(To.SHIFT, parse_shift(text))
     if name == "--to-datetime":
-        return Target(To.TIME, parse_time(text, now_ms))
+        return ResetTarget(To.TIME, parse_time(text, now_ms))
     if name == "--by-duration":
-        return Target(To.TIME, max(parse_ago(text, now_ms), 0))
+        return ResetTarget(To.TIME, max(parse_ago(text, now_ms), 0))
     plain = {"--to-earliest": To.EARLIEST, "--to-latest": To.LATEST, "--to-current": To.CURRENT}
-    return Target(plain.get(name, To.GIVEN))
+    return ResetTarget(plain.get(name, To.GIVEN))
 
 
 def _check_scope(topics: bool, all_topics: bool, *, offsets_given: bool) -> None:

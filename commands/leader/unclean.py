@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kctl.cluster.unchanged import Basis
     from kctl.leader.election import Election
     from kctl.leader.eligible import Eligible
-    from kctl.leader.losses import Loss
+    from kctl.leader.losses import UncleanLoss
     from kctl.leader.operations import UncleanElection
     from kctl.model import ClusterState, PartitionState, TopicPartition
     from kctl.protocol.client import ClusterClient
@@ -70,7 +70,7 @@ def elect_unclean(
     require_elected(done.elections)
 
 
-def _names(losses: Sequence[Loss]) -> str:
+def _names(losses: Sequence[UncleanLoss]) -> str:
     names = [f"{loss.topic}-{loss.partition}" for loss in losses]
     return ", ".join(names[:20]) + (f" and {len(names) - 20} more partitions" if len(names) > 20 else "")
 
@@ -89,7 +89,7 @@ _COLUMNS = [
 
 
 def _rows(
-    plan: Sequence[Election], losses: Sequence[Loss], eligible: Mapping[TopicPartition, Eligible]
+    plan: Sequence[Election], losses: Sequence[UncleanLoss], eligible: Mapping[TopicPartition, Eligible]
 ) -> list[dict[str, Any]]:
     by_partition = {(loss.topic, loss.partition): {**jsonable(loss), "known_lost": loss.known_lost} for loss in losses}
     return [

@@ -11,9 +11,10 @@ import typer
 
 from kctl.commands.produce import options as produce_options
 from kctl.commands.produce.lines import LineOptions, line_parser
-from kctl.commands.produce.options import Acks, Compression, Format, OnBadLine
+from kctl.commands.produce.options import Acks, Format, OnBadLine
 from kctl.commands.produce.report import checked, report, report_check, speed
 from kctl.commands.terminal import output
+from kctl.commands.terminal.codecs import Compression
 from kctl.commands.terminal.interrupts import told_when_interrupted, undone_when_terminated
 from kctl.commands.terminal.invocation import invocation
 from kctl.errors import KctlError, UsageError
@@ -203,11 +204,11 @@ def _supply(
     files: list[Path], options: ProduceOptions, destination: Destination, *, encoded: bool, quiet: bool
 ) -> Supply:
     from kctl.records.produce.destination import longest_line
-    from kctl.records.produce.input import Endless, Lines
+    from kctl.records.produce.input import Endless, InputLines
 
     if not files:
         return Endless()
-    return Lines(
+    return InputLines(
         files, longest_line(destination, options, encoded=encoded), on_mark=_ignore_mark if quiet else _note_mark
     )
 

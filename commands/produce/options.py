@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from kctl.commands.terminal.codecs import Compression
+
 
 class Acks(str, Enum):
     """The replicas that must have a record before it is acknowledged."""
@@ -15,16 +17,6 @@ class Acks(str, Enum):
     ALL = "all"
     LEADER = "1"
     NONE = "0"
-
-
-class Compression(str, Enum):
-    """The codec of record batches."""
-
-    NONE = "none"
-    GZIP = "gzip"
-    SNAPPY = "snappy"
-    LZ4 = "lz4"
-    ZSTD = "zstd"
 
 
 class Format(str, Enum):

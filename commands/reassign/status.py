@@ -9,7 +9,7 @@ import typer
 from kctl.commands.reassign.run import emit_status, report_status
 from kctl.commands.reassign.tables import status_tables
 from kctl.commands.terminal.invocation import invocation
-from kctl.commands.terminal.watching import INTERVAL, WATCH, Shown, Watching
+from kctl.commands.terminal.watching import INTERVAL, WATCH, PassOutput, Watching
 
 
 def status(
@@ -27,6 +27,6 @@ def status(
         if watching:
             watching.run(
                 lambda: read_status(client),
-                lambda latest: Shown(latest, status_tables(latest), remarks=lambda: report_status(latest)),
+                lambda latest: PassOutput(latest, status_tables(latest), remarks=lambda: report_status(latest)),
             )
         emit_status(inv, client)

@@ -64,7 +64,7 @@ def find(
     if every:
         _every_record(inv, logs, _bytes(key or ""), limit)
         return
-    search = _Search(offset, timestamp, key, indexes=not no_index, limit=limit)
+    search = _SearchTarget(offset, timestamp, key, indexes=not no_index, limit=limit)
     results = [search.run(log) for log in logs]
     inv.emit(results if len(results) > 1 else results[0], lambda: list(_tables(results)))
     for text in (text for each in results for text in each.warnings):
@@ -76,7 +76,7 @@ def _bytes(key: str) -> bytes:
     return key.encode("utf-8", "surrogateescape")
 
 
-class _Search:
+class _SearchTarget:
     """The target of a search."""
 
     def __init__(

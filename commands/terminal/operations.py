@@ -42,12 +42,12 @@ JSON_LINES = frozenset({"consume", "cluster logs", "segment dump", "segment find
 WITHOUT_DRY_RUN = {
     "cluster warm": "fills a cache",
     "spark warm": "fills a cache",
-    "cluster export": "writes the requested file, and replaces no existing file without --overwrite",
-    "group export": "writes the requested file, and replaces no existing file without --overwrite",
+    "cluster export": "writes the requested file, and asks before it replaces an existing file",
+    "group export": "writes the requested file, and asks before it replaces an existing file",
     "spark bundle": "writes the requested file, and replaces no existing file without --overwrite",
-    "topic reassign plan": "is the dry run of topic reassign apply",
-    "history snapshot": "adds to a store of its own",
-    "spark snapshot": "adds to a store of its own",
+    "topic reassign plan": "is the dry run of `topic reassign apply`",
+    "history snapshot": "adds to its own store",
+    "spark snapshot": "adds to its own store",
     "consume": "commits only for the requested group",
     "demo": "creates its own cluster and destroys it",
 }

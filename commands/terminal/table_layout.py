@@ -38,7 +38,7 @@ class Cells:
     keep_words: bool = False
 
 
-class _Step(NamedTuple):
+class _FittingStep(NamedTuple):
     """A step of the fitting.
 
     gap: between columns. longest_word: longer words may be broken. names_whole: but names may not.
@@ -49,11 +49,11 @@ class _Step(NamedTuple):
     names_whole: bool
 
 
-_UNBROKEN = (_Step(2, _LONGEST_WORD, names_whole=True), _Step(1, _LONGEST_WORD, names_whole=True))
+_UNBROKEN = (_FittingStep(2, _LONGEST_WORD, names_whole=True), _FittingStep(1, _LONGEST_WORD, names_whole=True))
 _BROKEN = (
-    _Step(1, _SHORTEST_PART, names_whole=True),
-    _Step(1, _SMALLEST + 2, names_whole=True),
-    _Step(1, _SHORTEST_PART, names_whole=False),
+    _FittingStep(1, _SHORTEST_PART, names_whole=True),
+    _FittingStep(1, _SMALLEST + 2, names_whole=True),
+    _FittingStep(1, _SHORTEST_PART, names_whole=False),
 )
 
 
@@ -95,7 +95,7 @@ def short_paths(texts: Sequence[str]) -> list[str]:
     return short if len(set(short)) == len(set(texts)) else list(texts)
 
 
-def _widths(columns: Sequence[Cells], width: int, step: _Step, length: Length) -> list[int]:
+def _widths(columns: Sequence[Cells], width: int, step: _FittingStep, length: Length) -> list[int]:
     gap = step.gap
     widths = [max([_title_width(c.title, length), *map(length, c.texts)]) for c in columns]
     natural = [max(w, length(c.title)) for w, c in zip(widths, columns, strict=True)]
@@ -128,7 +128,7 @@ def _title_width(title: str, length: Length) -> int:
     return max(map(length, title.split()), default=0)
 
 
-def _min_width(column: Cells, step: _Step, length: Length) -> int:
+def _min_width(column: Cells, step: _FittingStep, length: Length) -> int:
     whole = column.whole and step.names_whole
     max_word = _LONGEST_WORD if whole or column.keep_words else step.longest_word
     longest = 0

@@ -25,7 +25,7 @@ _Reading = TypeVar("_Reading")
 
 
 @dataclasses.dataclass(frozen=True)
-class Shown:
+class PassOutput:
     """The output of one pass. rows: for JSON. failures: what could not be read. remarks: prints more on stderr."""
 
     rows: Any
@@ -50,7 +50,7 @@ class Watching:
             raise UsageError(f"{asked_by} supports only tables and -o json")
 
     def run(
-        self, poll: Callable[[], _Reading], render: Callable[[_Reading], Shown], warnings: Sequence[str] = ()
+        self, poll: Callable[[], _Reading], render: Callable[[_Reading], PassOutput], warnings: Sequence[str] = ()
     ) -> NoReturn:
         """Repeat until Ctrl-C, which exits with 130. warnings: printed with every pass.
 
@@ -67,7 +67,7 @@ class Watching:
         except KeyboardInterrupt:
             raise typer.Exit(int(ExitCode.INTERRUPTED)) from None
 
-    def _pass(self, poll: Callable[[], _Reading], render: Callable[[_Reading], Shown]) -> None:
+    def _pass(self, poll: Callable[[], _Reading], render: Callable[[_Reading], PassOutput]) -> None:
         now = datetime.now(timezone.utc)
         try:
             output_of_pass = render(poll())
@@ -86,7 +86,7 @@ class Watching:
         for line in self._warnings:
             output.warn(line)
 
-    def _draw(self, now: datetime, view: Shown) -> None:
+    def _draw(self, now: datetime, view: PassOutput) -> None:
         if sys.stdout.isatty():
             sys.stdout.write(_CLEAR)
         output.heading(f"{now:%Y-%m-%d %H:%M:%S} UTC, Ctrl-C to stop")

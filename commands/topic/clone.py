@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kctl.commands.terminal import output
+from kctl.commands.terminal.codecs import Compression
 from kctl.commands.terminal.interrupts import undone_when_terminated
 from kctl.commands.terminal.invocation import Invocation, invocation
 from kctl.commands.terminal.output import Column, Table, jsonable
@@ -15,16 +15,6 @@ from kctl.errors import OperationFailed, UsageError
 
 if TYPE_CHECKING:
     from kctl.topics.clone.plan import ClonedTopic
-
-
-class Compression(str, Enum):
-    """Compression codecs."""
-
-    NONE = "none"
-    GZIP = "gzip"
-    SNAPPY = "snappy"
-    LZ4 = "lz4"
-    ZSTD = "zstd"
 
 
 def clone(

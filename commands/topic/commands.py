@@ -21,7 +21,7 @@ from kctl.commands.terminal.topic_options import (
     selected_problems,
 )
 from kctl.commands.terminal.views import alarm, report_incomplete
-from kctl.commands.terminal.watching import INTERVAL, WATCH, Shown, Watching
+from kctl.commands.terminal.watching import INTERVAL, WATCH, PassOutput, Watching
 
 if TYPE_CHECKING:
     from kctl.topics.listing import ListedTopics, TopicSummary
@@ -69,8 +69,10 @@ def list_(
     report_incomplete(listing.failures)
 
 
-def _view(listing: ListedTopics, *, size: bool, count: bool) -> Shown:
-    return Shown(listing.topics, [_table(listing.topics, size=size, count=count)], [*listing.doubts, *listing.failures])
+def _view(listing: ListedTopics, *, size: bool, count: bool) -> PassOutput:
+    return PassOutput(
+        listing.topics, [_table(listing.topics, size=size, count=count)], [*listing.doubts, *listing.failures]
+    )
 
 
 def _table(topics: Sequence[TopicSummary], *, size: bool, count: bool) -> Table:

@@ -23,7 +23,7 @@ from kctl.commands.terminal.topic_options import (
     selected_problems,
 )
 from kctl.commands.terminal.views import report_incomplete
-from kctl.commands.terminal.watching import INTERVAL, WATCH, Shown, Watching
+from kctl.commands.terminal.watching import INTERVAL, WATCH, PassOutput, Watching
 
 if TYPE_CHECKING:
     from kctl.topics.describe import DescribedTopics, PartitionProblem, TopicDescription
@@ -73,8 +73,8 @@ def describe(
     report_incomplete(described.failures)
 
 
-def _view(described: DescribedTopics, problems: Sequence[PartitionProblem]) -> Shown:
-    return Shown(described.topics, _tables(described, problems), [*described.doubts, *described.failures])
+def _view(described: DescribedTopics, problems: Sequence[PartitionProblem]) -> PassOutput:
+    return PassOutput(described.topics, _tables(described, problems), [*described.doubts, *described.failures])
 
 
 def _empty_table(problems: Sequence[PartitionProblem], *, certain: bool) -> Table:

@@ -11,7 +11,7 @@ import typer
 from kctl.commands.terminal.invocation import formats_are, invocation
 from kctl.commands.terminal.output import Column, Table, jsonable
 from kctl.commands.terminal.topic_options import ALL_NAMES, INTERNAL, MATCH
-from kctl.commands.terminal.watching import Shown, Watching
+from kctl.commands.terminal.watching import PassOutput, Watching
 
 if TYPE_CHECKING:
     from kctl.topics.rates import LogEnds, RateRow
@@ -55,11 +55,11 @@ def watch(
             doubts, _ = not_seen(client, names or (), chosen)
             return read_ends(client, state, chosen)
 
-        def view(now: LogEnds) -> Shown:
+        def view(now: LogEnds) -> PassOutput:
             nonlocal before
             rows = rates(before, now, by_partition=by is RowUnit.PARTITION)[:top]
             before = now
-            return Shown(jsonable(rows), [_table(rows, by)], [*doubts, *now.failures])
+            return PassOutput(jsonable(rows), [_table(rows, by)], [*doubts, *now.failures])
 
         watching.run(poll, view)
 

@@ -14,11 +14,11 @@ from kctl.commands.terminal.output import Column, Table, jsonable
 from kctl.commands.transaction.commands import partitions_of
 
 if TYPE_CHECKING:
-    from kctl.transactions.producers import Producer
+    from kctl.transactions.producers import ProducerState
 
 
 @dataclass(frozen=True)
-class AbortedTransaction:
+class TransactionAbort:
     """An aborted transaction, or one that would be aborted."""
 
     topic: str
@@ -68,7 +68,7 @@ def abort(
             if not force:
                 refuse_live(client, producer)
             abort_transaction(client, state, producer, timeout_s=inv.timeout_s(30))
-    aborted = AbortedTransaction(
+    aborted = TransactionAbort(
         topic, partition, start_offset, producer.producer_id, producer.producer_epoch,
         ItemResult.WOULD_ABORT if dry_run else ItemResult.ABORTED,
     )  # fmt: skip
@@ -80,7 +80,7 @@ def abort(
     inv.emit(aborted, lambda: [Table(columns, [jsonable(aborted)])], changed=aborted.result.changed)
 
 
-def summary(producer: Producer) -> str:
+def summary(producer: ProducerState) -> str:
     """Return the transaction to abort in one line."""
     last = producer.last_timestamp
     return (

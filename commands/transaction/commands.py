@@ -151,7 +151,7 @@ def producers(
     Example: kctl transaction producers orders --partition 0
     """
     from kctl.cluster.partition_numbers import parse_each
-    from kctl.transactions.producers import Producer, describe_producers
+    from kctl.transactions.producers import ProducerState, describe_producers
 
     inv = invocation(ctx)
     numbers = parse_each(partition)
@@ -171,7 +171,7 @@ def producers(
         Column("current_transaction_start_offset", "TRANSACTION FROM", align="right"),
     ]
     empty = f"no producers of topic {topic} are known"
-    inv.emit(rows, lambda: [Table(columns, jsonable(rows), empty=empty)], row_type=Producer)
+    inv.emit(rows, lambda: [Table(columns, jsonable(rows), empty=empty)], row_type=ProducerState)
     _raise_unreadable(failed, "partition")
 
 

@@ -13,7 +13,7 @@ from kctl.base.text import counted
 from kctl.commands.terminal import output
 from kctl.commands.terminal.invocation import CommandGroup, Invocation, formats_are, invocation
 from kctl.commands.terminal.output import Column, Table, jsonable
-from kctl.commands.terminal.watching import INTERVAL, WATCH, Shown, Watching
+from kctl.commands.terminal.watching import INTERVAL, WATCH, PassOutput, Watching
 from kctl.commands.zk.tables import node_tables, server_table, stat_table
 from kctl.errors import NotHealthy, UsageError
 
@@ -202,10 +202,10 @@ def _servers(inv: Invocation, watching: Watching | None) -> None:
         cached.append(read_ensemble(listed, timeout_s, security))
         return cached[0]
 
-    def render(ensemble: Ensemble) -> Shown:
+    def render(ensemble: Ensemble) -> PassOutput:
         warnings = [ensemble.warning] if ensemble.warning else []
         lines = [*problems(ensemble.servers), *warnings]
-        return Shown(ensemble.servers, [server_table(jsonable(ensemble.servers))], lines)
+        return PassOutput(ensemble.servers, [server_table(jsonable(ensemble.servers))], lines)
 
     if watching is not None:
         watching.run(read, render)

@@ -50,7 +50,7 @@ _QUOTING_HINT = 'enclose a whole name with commas or spaces in double quotes: "U
 
 
 @dataclass(frozen=True)
-class _Token:
+class _Word:
     """A word. star: it is followed by a * (the word * alone is not). at: its position, from 0."""
 
     text: str
@@ -135,7 +135,7 @@ def parse_acls(text: str, *, strict: bool = True) -> list[Acl]:
     strict: the operations must apply to the resource type and the host must be an address; the host is returned in the
     brokers' notation. For new ACLs, not for ACLs to remove.
     """
-    reader = _Reader(text)
+    reader = _WordReader(text)
     permission = reader.one_of('"allow" or "deny"', {name.lower(): name for name in PERMISSIONS})
     principal = _principal(reader)
     operations = _operations(reader)
@@ -168,7 +168,7 @@ def parse_principal(text: str) -> str:
 
 def parse_resource(text: str) -> tuple[str, str | None, str | None]:
     """Parse "topic", "topic orders" or "topic orders*" into type, name and pattern type. Name None: all of the type."""
-    reader = _Reader(text)
+    reader = _WordReader(text)
     if len(reader.tokens) == 1 and (kind := KINDS_BY_KEYWORD.get(reader.tokens[0].word.lower().replace("_", "-"))):
         return kind, None, None
     resource = _resource(reader)
@@ -228,7 +228,7 @@ def parse_filter(
     )
 
 
-class _Reader:
+class _WordReader:
     """The words of a sentence in order. Errors report the position."""
 
     def __init__(self, text: str) -> None:
@@ -239,8 +239,8 @@ class _Reader:
         self.tokens = self._split()
         self._next = 0
 
-    def _split(self) -> list[_Token]:
-        tokens: list[_Token] = []
+    def _split(self) -> list[_Word]:
+        tokens: list[_Word] = []
         at = 0
         while at < len(self.text):
             char = self.text[at]
@@ -256,7 +256,7 @@ class _Reader:
                 tokens.append(token)
         return tokens
 
-    def _token(self, at: int) -> tuple[_Token, int]:
+    def _token(self, at: int) -> tuple[_Word, int]:
         if self.text[at] != '"':
             match = _BARE.match(self.text, at)
             assert match
@@ -264,7 +264,7 @@ class _Reader:
             if self.text[match.end() : match.end() + 1] == '"':
                 self.fail(match.end(), "quote inside a word", _QUOTING_HINT)
             star = word.endswith("*") and word != WILDCARD
-            return _Token(word[:-1] if star else word, star, quoted=False, at=at), match.end()
+            return _Word(word[:-1] if star else word, star, quoted=False, at=at), match.end()
         match = _QUOTED.match(self.text, at)
         if match is None:
             self.fail(at, "missing closing quote")
@@ -277,7 +277,7 @@ class _Reader:
         end += star
         if end < len(self.text) and not (self.text[end].isspace() or self.text[end] == ","):
             self.fail(end, "missing space after the closing quote")
-        return _Token(text, star, quoted=True, at=at), end
+        return _Word(text, star, quoted=True, at=at), end
 
     def fail(self, at: int, problem: str, advice: str | None = None) -> NoReturn:
         """Raise UsageError for a position."""
@@ -287,7 +287,7 @@ class _Reader:
             details={"position": at + 1, "expression": self.text},
         )
 
-    def take(self, expected: str) -> _Token:
+    def take(self, expected: str) -> _Word:
         """Return the next word. expected: named in the error if the text ends too early."""
         if self._next >= len(self.tokens):
             self.fail(len(self.text), f"{expected} is missing")
@@ -296,7 +296,7 @@ class _Reader:
         self._next += 1
         return self.tokens[self._next - 1]
 
-    def take_list(self, expected: str) -> list[_Token]:
+    def take_list(self, expected: str) -> list[_Word]:
         """Return the next word and those joined to it by commas."""
         tokens = [self.take(expected)]
         while self._next in self._commas:
@@ -308,7 +308,7 @@ class _Reader:
         token = self.take(expected)
         return self.match_keyword(token, expected, allowed)
 
-    def match_keyword(self, token: _Token, expected: str, allowed: dict[str, str]) -> str:
+    def match_keyword(self, token: _Word, expected: str, allowed: dict[str, str]) -> str:
         word = token.word.lower().replace("_", "-")
         if token.quoted or word not in allowed:
             advice = did_you_mean(word, allowed) or f"use one of {', '.join(allowed)}"
@@ -334,7 +334,7 @@ class _Reader:
             self.fail(len(self.text), "nothing follows the comma")
 
 
-def _principal(reader: _Reader) -> str:
+def _principal(reader: _WordReader) -> str:
     token = reader.take("a principal")
     if token.star and not token.quoted and token.text.endswith(":"):  # Group:*
         return parse_principal(token.word)
@@ -350,12 +350,12 @@ def _principal(reader: _Reader) -> str:
         reader.fail(token.at, exc.message, exc.hint)
 
 
-def _operations(reader: _Reader) -> list[tuple[_Token, str]]:
+def _operations(reader: _WordReader) -> list[tuple[_Word, str]]:
     allowed = {**OPERATIONS_BY_KEYWORD, **{role: role for role in _ROLES}}
     return [(token, reader.match_keyword(token, "an operation", allowed)) for token in reader.take_list("an operation")]
 
 
-def _expanded(reader: _Reader, token: _Token, word: str, resource_type: str, *, strict: bool) -> tuple[str, ...]:
+def _expanded(reader: _WordReader, token: _Word, word: str, resource_type: str, *, strict: bool) -> tuple[str, ...]:
     """Return the operations that a word means for a resource type."""
     kind = keyword(resource_type)
     if word in _ROLES:
@@ -369,7 +369,7 @@ def _expanded(reader: _Reader, token: _Token, word: str, resource_type: str, *, 
     return (word,)
 
 
-def _resource(reader: _Reader) -> tuple[str, str, str]:
+def _resource(reader: _WordReader) -> tuple[str, str, str]:
     kind = reader.one_of("a resource", KINDS_BY_KEYWORD)
     if kind == "CLUSTER":
         return kind, CLUSTER_NAME, "LITERAL"
@@ -381,7 +381,7 @@ def _resource(reader: _Reader) -> tuple[str, str, str]:
     return kind, token.text, "PREFIXED" if token.star else "LITERAL"
 
 
-def _host(reader: _Reader, *, strict: bool) -> str:
+def _host(reader: _WordReader, *, strict: bool) -> str:
     token = reader.take("an IP address")
     if strict and token.word != WILDCARD:
         try:

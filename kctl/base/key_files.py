@@ -13,7 +13,7 @@ from typing import NamedTuple
 MAX_BYTES = 16 << 20  # the CA bundle of a system has about 250 kB
 
 
-class Kind(Enum):
+class KeyFormat(Enum):
     """The format of a file. The value completes "is …" in messages."""
 
     PEM = "a PEM file"
@@ -30,7 +30,7 @@ class Kind(Enum):
 
     @property
     def is_keystore(self) -> bool:
-        return self in {Kind.JKS, Kind.JCEKS, Kind.PKCS12, Kind.BKS}
+        return self in {KeyFormat.JKS, KeyFormat.JCEKS, KeyFormat.PKCS12, KeyFormat.BKS}
 
 
 class PemBlock(NamedTuple):
@@ -86,7 +86,7 @@ def read_bytes(path: str) -> bytes:
         return file.read(MAX_BYTES)
 
 
-def kind_of_file(path: str) -> Kind | None:
+def kind_of_file(path: str) -> KeyFormat | None:
     """Return the format by content; None for a missing or unreadable file, a folder, or a pipe, which is read later."""
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116 - a path as the user wrote it
@@ -96,37 +96,43 @@ def kind_of_file(path: str) -> Kind | None:
         return None
 
 
-def kind_of(data: bytes) -> Kind:
+def kind_of(data: bytes) -> KeyFormat:
     """Return the format of the bytes."""
     if not data.strip():
-        return Kind.EMPTY
+        return KeyFormat.EMPTY
     if b"-----BEGIN OPENSSH PRIVATE KEY" in data or data.startswith(b"ssh-"):
-        return Kind.OPENSSH
+        return KeyFormat.OPENSSH
     if b"-----BEGIN " in data:
-        return Kind.PEM
+        return KeyFormat.PEM
     magic = {
-        b"\xfe\xed\xfe\xed": Kind.JKS,
-        b"\xce\xce\xce\xce": Kind.JCEKS,
-        b"\0\0\0\1": Kind.BKS,
-        b"\0\0\0\2": Kind.BKS,
+        b"\xfe\xed\xfe\xed": KeyFormat.JKS,
+        b"\xce\xce\xce\xce": KeyFormat.JCEKS,
+        b"\0\0\0\1": KeyFormat.BKS,
+        b"\0\0\0\2": KeyFormat.BKS,
     }
     return magic.get(data[:4]) or _kind_of_der(data)
 
 
-def _kind_of_der(data: bytes) -> Kind:
+def _kind_of_der(data: bytes) -> KeyFormat:
     """Return the format of DER by its first elements (X.690): RFC 7292, RFC 5280, RFC 5958, RFC 8017, RFC 5915."""
     content = _inside(data)
     if content is None or len(content) < 3:
-        return Kind.OTHER
+        return KeyFormat.OTHER
     if content[:2] == b"\x02\x01":  # INTEGER: the version of a store or of a key
-        return {3: Kind.PKCS12, 0: Kind.DER_KEY, 1: Kind.DER_KEY}.get(content[2], Kind.OTHER)
+        return {3: KeyFormat.PKCS12, 0: KeyFormat.DER_KEY, 1: KeyFormat.DER_KEY}.get(content[2], KeyFormat.OTHER)
     if content[0] == 0x06:  # OBJECT IDENTIFIER: signedData
-        return Kind.PKCS7
+        return KeyFormat.PKCS7
     inner = _inside(content)
     if inner is None or not inner:
-        return Kind.OTHER
+        return KeyFormat.OTHER
     # tbsCertificate begins with its version or serial number, an encrypted key with an algorithm
-    return Kind.DER_KEY if inner[0] == 0x06 else Kind.DER_CERTIFICATE if inner[0] in {0xA0, 0x02} else Kind.OTHER
+    return (
+        KeyFormat.DER_KEY
+        if inner[0] == 0x06
+        else KeyFormat.DER_CERTIFICATE
+        if inner[0] in {0xA0, 0x02}
+        else KeyFormat.OTHER
+    )
 
 
 def _inside(data: bytes) -> bytes | None:
@@ -137,19 +143,19 @@ def _inside(data: bytes) -> bytes | None:
     return data[2 + (length & 0x7F if length & 0x80 else 0) :]
 
 
-def conversion(path: str, kind: Kind, store: str) -> str:
+def conversion(path: str, kind: KeyFormat, store: str) -> str:
     """Return the command that converts a file to PEM. store: truststore or keystore."""
-    if kind in {Kind.DER_CERTIFICATE, Kind.PKCS7}:
-        tool = "x509 -inform der" if kind is Kind.DER_CERTIFICATE else "pkcs7 -inform der -print_certs"
+    if kind in {KeyFormat.DER_CERTIFICATE, KeyFormat.PKCS7}:
+        tool = "x509 -inform der" if kind is KeyFormat.DER_CERTIFICATE else "pkcs7 -inform der -print_certs"
         return f"PEM files are needed: openssl {tool} -in {path} -out ca.pem"
-    if kind is Kind.DER_KEY:
+    if kind is KeyFormat.DER_KEY:
         return f"PEM files are needed: openssl pkey -inform der -in {path} -out client.key"
-    if kind is Kind.OPENSSH:
+    if kind is KeyFormat.OPENSSH:
         return f"PEM files are needed; convert a copy of the file: ssh-keygen -p -m PKCS8 -f {path}"
     if not kind.is_keystore:
         return "PEM files are needed; they begin with -----BEGIN"
     if store == "truststore":
         return f"PEM files are needed: keytool -list -rfc -keystore {path} >ca.pem"
     first = f"keytool -importkeystore -srckeystore {path} -destkeystore k.p12 -deststoretype PKCS12\n"
-    step, file = ("", path) if kind is Kind.PKCS12 else (first, "k.p12")
+    step, file = ("", path) if kind is KeyFormat.PKCS12 else (first, "k.p12")
     return f"PEM files are needed: {step}openssl pkcs12 -in {file} -out client.pem"

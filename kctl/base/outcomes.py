@@ -123,12 +123,12 @@ _DONE = {
 }
 
 
-class _Row(Protocol):
+class _HasResult(Protocol):
     @property
     def result(self) -> ItemResult: ...
 
 
-def any_changed(rows: Iterable[_Row]) -> bool:
+def any_changed(rows: Iterable[_HasResult]) -> bool:
     """Return whether one of the rows has changed or, in a dry run, would change."""
     return any(row.result.changed for row in rows)
 

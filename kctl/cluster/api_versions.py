@@ -163,7 +163,7 @@ def features_of(apis: Mapping[int, BrokerApis]) -> list[FeatureOfBrokers]:
 
 
 def release_of(versions: Mapping[int, VersionRange]) -> str | None:
-    """Return the release that a broker appears to run, e.g. "3.9", "4.2+" for the newest known; None: too old to tell.
+    """Return the release that a broker appears to run, e.g. "3.9", "4.2+" for the newest; None: too old to determine.
 
     Brokers do not report their release. It is the newest release whose requests are all supported in at least its
     versions; releases that cannot be distinguished are returned as a range.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from kctl.base.address import Address, parse_address
 from kctl.base.deadline import Deadline
-from kctl.cluster.context_rights import Right, principal_of, read_rights
+from kctl.cluster.context_rights import ContextRight, principal_of, read_rights
 from kctl.cluster.quorum import controller_of
 from kctl.errors import KctlError, UsageError
 from kctl.protocol import preflight
@@ -58,7 +58,7 @@ class ContextCheck:
     healthy: bool
     principal: str | None
     servers: tuple[ServerCheck, ...]
-    rights: tuple[Right, ...]
+    rights: tuple[ContextRight, ...]
 
 
 def check_context(target: Target, *, timeout_s: float = 10.0) -> ContextCheck:
@@ -70,7 +70,7 @@ def check_context(target: Target, *, timeout_s: float = 10.0) -> ContextCheck:
         raise UsageError(f"{target.name} has no servers", hint="set --bootstrap-server or --zookeeper")
     cluster_id, controller, brokers = None, None, {}
     checks: list[ServerCheck] = []
-    rights: tuple[Right, ...] = ()
+    rights: tuple[ContextRight, ...] = ()
     if target.bootstrap_servers:
         with connect(target, timeout_s=timeout_s) as client:
             state = client.metadata([])

@@ -43,7 +43,7 @@ class Access(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Right:
+class ContextRight:
     """An operation on a resource, and whether it is allowed."""
 
     resource: str
@@ -61,41 +61,43 @@ def principal_of(security: Security) -> str:
     return "User:ANONYMOUS"
 
 
-def read_rights(client: ClusterClient) -> tuple[Right, ...]:
+def read_rights(client: ClusterClient) -> tuple[ContextRight, ...]:
     """Return the rights of the login. A probe that fails becomes a row; nothing is raised."""
     cluster = _cluster(client)
     may_describe = any(right.operation == "DESCRIBE" and right.result is Access.OK for right in cluster)
     return (*cluster, *_topics(client), _groups(client, may_describe=may_describe), _acls(client))
 
 
-def _cluster(client: ClusterClient) -> list[Right]:
+def _cluster(client: ClusterClient) -> list[ContextRight]:
     try:
         return cluster_rights(cluster_operations(client))
     except KctlError as exc:
-        return [Right("cluster", "DESCRIBE", Access.UNKNOWN, exc.message)]
+        return [ContextRight("cluster", "DESCRIBE", Access.UNKNOWN, exc.message)]
 
 
-def cluster_rights(allowed: Collection[int] | None) -> list[Right]:
+def cluster_rights(allowed: Collection[int] | None) -> list[ContextRight]:
     """Return the rights on the cluster. Without DESCRIBE, brokers report none, so the others are unknown."""
     if allowed is None:
-        return [Right("cluster", "DESCRIBE", Access.UNKNOWN, "the broker does not report it")]
+        return [ContextRight("cluster", "DESCRIBE", Access.UNKNOWN, "the broker does not report it")]
     if not allowed:
         hidden = "brokers report this only with DESCRIBE on the cluster"
         return [
-            Right("cluster", _OPERATIONS[code], *((Access.DENIED, use) if code == 8 else (Access.UNKNOWN, hidden)))
+            ContextRight(
+                "cluster", _OPERATIONS[code], *((Access.DENIED, use) if code == 8 else (Access.UNKNOWN, hidden))
+            )
             for code, use in _CLUSTER.items()
         ]
     return [
-        Right("cluster", _OPERATIONS[code], Access.OK if code in allowed else Access.DENIED, use)
+        ContextRight("cluster", _OPERATIONS[code], Access.OK if code in allowed else Access.DENIED, use)
         for code, use in _CLUSTER.items()
     ]
 
 
-def _topics(client: ClusterClient) -> list[Right]:
+def _topics(client: ClusterClient) -> list[ContextRight]:
     try:
         state = client.metadata(operations=True, keep_errors=True)
     except KctlError as exc:
-        return [Right("topics", "DESCRIBE", Access.UNKNOWN, exc.message)]
+        return [ContextRight("topics", "DESCRIBE", Access.UNKNOWN, exc.message)]
     return topic_rights(
         [
             state.operations[name]
@@ -105,39 +107,43 @@ def _topics(client: ClusterClient) -> list[Right]:
     )
 
 
-def topic_rights(operations: Sequence[Collection[int]]) -> list[Right]:
+def topic_rights(operations: Sequence[Collection[int]]) -> list[ContextRight]:
     """Return the rights on topics, from the allowed operations of each topic."""
     if not operations:
         return [
-            Right("topics", "DESCRIBE", Access.UNKNOWN, "no topic is visible: there is none, or none may be described")
+            ContextRight(
+                "topics", "DESCRIBE", Access.UNKNOWN, "no topic is visible: there is none, or none may be described"
+            )
         ]
     rights = []
     for code, use in _TOPIC.items():
         count = sum(1 for each in operations if code in each)
         result = Access.OK if count == len(operations) else Access.PARTLY if count else Access.DENIED
         of = f"{'all' if count == len(operations) else f'{count} of the'} {len(operations)} visible topics"
-        rights.append(Right("topics", _OPERATIONS[code], result, f"{use}: {of}" if use else of))
+        rights.append(ContextRight("topics", _OPERATIONS[code], result, f"{use}: {of}" if use else of))
     return rights
 
 
-def _groups(client: ClusterClient, *, may_describe: bool) -> Right:
+def _groups(client: ClusterClient, *, may_describe: bool) -> ContextRight:
     from kctl.cluster.groups.describe import list_groups
 
     try:
         listed = list_groups(client)
     except KctlError as exc:
-        return Right("groups", "DESCRIBE", Access.UNKNOWN, exc.message)
+        return ContextRight("groups", "DESCRIBE", Access.UNKNOWN, exc.message)
     if listed.unlisted:
-        return Right("groups", "DESCRIBE", Access.UNKNOWN, next(iter(listed.unlisted.values())).message)
+        return ContextRight("groups", "DESCRIBE", Access.UNKNOWN, next(iter(listed.unlisted.values())).message)
     count = len(listed.groups)
     if may_describe:
-        return Right("groups", "DESCRIBE", Access.OK, f"all {count} groups are visible")
+        return ContextRight("groups", "DESCRIBE", Access.OK, f"all {count} groups are visible")
     if count:
-        return Right("groups", "DESCRIBE", Access.PARTLY, f"{count} groups are visible; there may be others")
-    return Right("groups", "DESCRIBE", Access.UNKNOWN, "no group is visible: there is none, or none may be described")
+        return ContextRight("groups", "DESCRIBE", Access.PARTLY, f"{count} groups are visible; there may be others")
+    return ContextRight(
+        "groups", "DESCRIBE", Access.UNKNOWN, "no group is visible: there is none, or none may be described"
+    )
 
 
-def _acls(client: ClusterClient) -> Right:
+def _acls(client: ClusterClient) -> ContextRight:
     from kafka.protocol.admin import DescribeAclsRequest
 
     from kctl.protocol.client import error_for
@@ -149,12 +155,12 @@ def _acls(client: ClusterClient) -> Right:
     try:
         answer = client.send(request)
     except KctlError as exc:
-        return Right("acls", "DESCRIBE", Access.UNKNOWN, exc.message)
+        return ContextRight("acls", "DESCRIBE", Access.UNKNOWN, exc.message)
     if answer.error_code == ErrorCode.SECURITY_DISABLED:
-        return Right("acls", "DESCRIBE", Access.OK, "no authorizer: everyone may do everything")
+        return ContextRight("acls", "DESCRIBE", Access.OK, "no authorizer: everyone may do everything")
     if answer.error_code:
         error = error_for(answer.error_code, answer.error_message, subject="ACLs")
         result = Access.DENIED if answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED else Access.UNKNOWN
-        return Right("acls", "DESCRIBE", result, error.message)
+        return ContextRight("acls", "DESCRIBE", result, error.message)
     count = sum(len(resource.acls) for resource in answer.resources)
-    return Right("acls", "DESCRIBE", Access.OK, f"all {count} ACLs are readable")
+    return ContextRight("acls", "DESCRIBE", Access.OK, f"all {count} ACLs are readable")

@@ -50,7 +50,7 @@ def load_object(
         raise InvalidFile(f"{name} does not contain a JSON object", hint=hint)
     version = document.get("version", VERSION) if versioned else VERSION
     if type(version) is not int or version != VERSION:
-        raise InvalidFile(f"{name} has version {shown(version)}; kctl supports version {VERSION}")
+        raise InvalidFile(f"{name} has version {value_text(version)}; kctl supports version {VERSION}")
     return document
 
 
@@ -70,16 +70,16 @@ def read_partitions(document: Mapping[str, Any], name: str, *, hint: str, take: 
 def entry_fault(entry: Any, keys: Collection[str]) -> str | None:
     """Return the problem of an entry, which must have a topic, a partition and the other keys; None: it is valid."""
     if not isinstance(entry, Mapping):
-        return f"it is not an object: {shown(entry)}"
+        return f"it is not an object: {value_text(entry)}"
     missing = [key for key in ("topic", "partition", *keys) if key not in entry]
     if missing:
         return f"it has no {', no '.join(missing)}"
     topic, number = entry["topic"], entry["partition"]
     fault = fault_of(topic) if isinstance(topic, str) else "it is not a string"
     if fault:
-        return f"topic {shown(topic)}: {fault}"
+        return f"topic {value_text(topic)}: {fault}"
     if type(number) is not int or not 0 <= number < 2**31:
-        return f"partition: {shown(number)} is not a partition number"
+        return f"partition: {value_text(number)} is not a partition number"
     return None
 
 
@@ -92,7 +92,7 @@ def _no_constant(text: str) -> NoReturn:
     raise ValueError(f"{text} is not a JSON number")
 
 
-def shown(value: object) -> str:
+def value_text(value: object) -> str:
     """Return a value of a file as text for messages."""
     text = printable(json.dumps(value, ensure_ascii=False))
     return text if len(text) <= 60 else text[:57] + "…"

@@ -46,7 +46,7 @@ class OffsetSpec(IntEnum):
 _LIST_VERSIONS = {OffsetSpec.MAX_TIMESTAMP: 7, OffsetSpec.EARLIEST_LOCAL: 8, OffsetSpec.LATEST_TIERED: 9}
 
 
-class Listed(NamedTuple):
+class ListedOffset(NamedTuple):
     """A row of a ListOffsets response; both are −1 if no record matches."""
 
     offset: int
@@ -195,9 +195,9 @@ def list_offsets_each(
     return results
 
 
-def listed(row: Any) -> Listed:
+def listed(row: Any) -> ListedOffset:
     """Return a row unchanged, for list_offsets_each."""
-    return Listed(row.offset, row.timestamp)
+    return ListedOffset(row.offset, row.timestamp)
 
 
 def fetch_replica_ends(

@@ -6,17 +6,17 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from kctl.cluster.unchanged import Basis, ObjectFacts
-from kctl.configs.change import Plan
+from kctl.configs.change import ConfigPlan
 from kctl.errors import KctlError, NotFound
 
 if TYPE_CHECKING:
     from kctl.cluster.config_resources import Resource
     from kctl.protocol.client import ClusterClient
 
-Shown = tuple["str | None", "str | None"]  # a value, and where it is set
+ConfigValue = tuple["str | None", "str | None"]  # a value, and where it is set
 
 
-def of_changes(client: ClusterClient, plan: Plan) -> Basis:
+def of_changes(client: ClusterClient, plan: ConfigPlan) -> Basis:
     """Return the values that a plan replaces, and where they are set."""
     changed = {edit.name for edit in plan.edits}
     # A key may be written as a synonym; brokers return its own name.
@@ -26,7 +26,7 @@ def of_changes(client: ClusterClient, plan: Plan) -> Basis:
     return values(client, {plan.resource: values_shown})
 
 
-def values(client: ClusterClient, shown: Mapping[Resource, Mapping[str, Shown]]) -> Basis:
+def values(client: ClusterClient, configs: Mapping[Resource, Mapping[str, ConfigValue]]) -> Basis:
     """Return a basis of config values: resource → name → the value and where it is set.
 
     For a sensitive config, only the source is compared.
@@ -35,20 +35,20 @@ def values(client: ClusterClient, shown: Mapping[Resource, Mapping[str, Shown]])
 
     def look() -> ObjectFacts:
         facts: dict[str, dict[str, object]] = {}
-        names = {name for known in shown.values() for name in known}
-        for resource, entries in (describe_each(client, list(shown), names=names) if shown else {}).items():
+        names = {name for entries in configs.values() for name in entries}
+        for resource, entries in (describe_each(client, list(configs), names=names) if configs else {}).items():
             if isinstance(entries, NotFound):
                 continue
             if isinstance(entries, KctlError):
                 raise entries
             now = {c.name: (c.value, c.source.value if c.source else None) for c in entries}
-            facts |= facts_of(resource, {name: now.get(name, (None, None)) for name in shown[resource]})
+            facts |= facts_of(resource, {name: now.get(name, (None, None)) for name in configs[resource]})
         return facts
 
-    def facts_of(resource: Resource, known: Mapping[str, Shown]) -> dict[str, dict[str, object]]:
-        return {f"{name} of {resource}": {"value": value, "place": source} for name, (value, source) in known.items()}
+    def facts_of(resource: Resource, entries: Mapping[str, ConfigValue]) -> dict[str, dict[str, object]]:
+        return {f"{name} of {resource}": {"value": value, "place": source} for name, (value, source) in entries.items()}
 
     before: dict[str, dict[str, object]] = {}
-    for resource, known in shown.items():
-        before |= facts_of(resource, known)
+    for resource, entries in configs.items():
+        before |= facts_of(resource, entries)
     return Basis(before, look)

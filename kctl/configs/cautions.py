@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kctl.base.config_values import comparable, items, same
 from kctl.base.outcomes import ItemResult
 from kctl.base.text import counted
-from kctl.configs.change import ChangedConfig, Plan
+from kctl.configs.change import ChangedConfig, ConfigPlan
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
@@ -24,7 +24,7 @@ _LIMITS = {
 _MIN_ISR = "min.insync.replicas"
 
 
-def cautions(client: ClusterClient, plan: Plan) -> list[str]:
+def cautions(client: ClusterClient, plan: ConfigPlan) -> list[str]:
     """Return warnings about planned changes; reads the topic's replication factor if needed."""
     factor = None
     if plan.resource.kind == "topic" and any(row.name == _MIN_ISR for row in plan.rows):

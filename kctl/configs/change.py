@@ -76,7 +76,7 @@ class ChangedConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ConfigPlan:
     """A planned change. rows: one for each edit, in order. edits: only those that change something."""
 
     resource: Resource
@@ -87,7 +87,7 @@ class Plan:
 
 def plan_changes(
     client: ClusterClient, resource: Resource, make_edits: Callable[[Mapping[str, Config]], Sequence[Edit]]
-) -> Plan:
+) -> ConfigPlan:
     """Return the effect of edits, validated here and by the brokers (validate_only). Nothing is changed.
 
     make_edits: returns the edits for the current configs, which say what is sensitive. Raises NotFound for an unknown
@@ -108,7 +108,7 @@ def plan_changes(
         failed = alter_dynamic(client, {resource: _changes(todo)}, validate_only=True)
         for error in failed.values():
             raise _without_secrets(error, todo, before)
-    return Plan(resource, rows, todo, before)
+    return ConfigPlan(resource, rows, todo, before)
 
 
 def _check_appended(
@@ -274,7 +274,7 @@ def _without_secrets(error: KctlError, edits: Sequence[Edit], configs_by_name: M
     return error
 
 
-def apply_changes(client: ClusterClient, plan: Plan, *, timeout_s: float) -> list[ChangedConfig]:
+def apply_changes(client: ClusterClient, plan: ConfigPlan, *, timeout_s: float) -> list[ChangedConfig]:
     """Apply a plan, and wait until the brokers show it. Return the rows as read back.
 
     Raises what a broker rejects; OutcomeUnknown without a response, or if the change was accepted but does not appear.
@@ -291,7 +291,7 @@ def apply_changes(client: ClusterClient, plan: Plan, *, timeout_s: float) -> lis
     ]
 
 
-def _read_back(client: ClusterClient, plan: Plan, deadline: Deadline) -> dict[str, Config]:
+def _read_back(client: ClusterClient, plan: ConfigPlan, deadline: Deadline) -> dict[str, Config]:
     """Return the changed configs as brokers show them, once listed and in effect (the list is updated first)."""
     names = [edit.name for edit in plan.edits]
     settle_deadline = Deadline(deadline.at_most(_SETTLE_S).left_s)
@@ -322,7 +322,7 @@ def _unread(resource: Resource, error: KctlError) -> OutcomeUnknown:
     return OutcomeUnknown(text, hint=error.hint)
 
 
-def _late_brokers(client: ClusterClient, plan: Plan) -> list[str]:
+def _late_brokers(client: ClusterClient, plan: ConfigPlan) -> list[str]:
     """Return the brokers that do not show a change for all brokers. Unreachable ones read it when they return."""
     late = []
     for node, configs in describe_brokers_on_each(client, [edit.name for edit in plan.edits]).items():

@@ -1,10 +1,10 @@
 """Client properties, as in --command-config of Kafka's tools: the servers and security settings of a cluster.
 
 Names: Kafka's, librdkafka's and Spring's (`kctl.contexts.client_properties.name_lookup`). References to config
-providers are resolved, placeholders refused. Java keystores are refused with the commands that make PEM files of them.
-For ZooKeeper, as brokers and zookeeper-shell have them: zookeeper.ssl.client.enable, zookeeper.ssl.truststore.* and
-zookeeper.ssl.keystore.* (PEM), zookeeper.ssl.endpoint.identification.algorithm. Keys that have nothing to do with the
-connection are left alone; security settings that cannot be honored are refused.
+providers are resolved, placeholders rejected. For Java keystores, the error has the commands that convert them to PEM.
+The settings for ZooKeeper are those of brokers and zookeeper-shell: zookeeper.ssl.client.enable,
+zookeeper.ssl.truststore.* and zookeeper.ssl.keystore.* (PEM), zookeeper.ssl.endpoint.identification.algorithm. Keys
+that do not concern the connection are ignored; security settings that kctl cannot apply are rejected.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _read_once: dict[str, dict[str, str]] = {}
 class ClientConfig:
     """The properties for a cluster. bootstrap_servers: empty if not set.
 
-    password_from, key_password_from: the reference of a secret that is one as a whole; left_out: the keys that mean
-    nothing for a connection.
+    password_from, key_password_from: the config provider reference, if the whole secret is one. left_out: keys that do
+    not concern the connection.
     """
 
     bootstrap_servers: tuple[str, ...]
@@ -47,8 +47,9 @@ class ClientConfig:
 
 
 def read_client_config(file: str, *, ignore_unknown: bool = False) -> tuple[tuple[str, ...], Security, Security]:
-    """The bootstrap servers of a .properties file (empty without), how to talk to brokers, and to ZooKeeper. The file
-    is read once: it may be a pipe. Raises UsageError, InvalidFile."""
+    """Return the servers in a .properties file (empty if not set) and its security settings for brokers and ZooKeeper.
+
+    The file is read only once, since it may be a pipe. Raises UsageError, InvalidFile."""
     properties = read_properties(file)
     source = str(Path(file).expanduser())
     config = client_config(properties, source=source, ignore_unknown=ignore_unknown)
@@ -56,7 +57,7 @@ def read_client_config(file: str, *, ignore_unknown: bool = False) -> tuple[tupl
 
 
 def read_properties(file: str, *, await_writer: bool = True) -> dict[str, str]:
-    """The keys and values of a .properties file. await_writer: as read_input has it. Raises UsageError, InvalidFile."""
+    """Return the properties of a file. await_writer: see read_input. Raises UsageError, InvalidFile."""
     path = Path(file).expanduser()
     if str(path) in _read_once:
         return dict(_read_once[str(path)])
@@ -71,13 +72,14 @@ def read_properties(file: str, *, await_writer: bool = True) -> dict[str, str]:
 
 
 def security_from_properties(properties: Mapping[str, str], *, source: str) -> Security:
-    """How to talk to brokers. What files hold is read when a connection is made. Raises InvalidFile."""
+    """Return the security settings for brokers. Files are read when a connection is opened. Raises InvalidFile."""
     return client_config(properties, source=source).security
 
 
 def client_config(properties: Mapping[str, str], *, source: str, ignore_unknown: bool = False) -> ClientConfig:
-    """Everything about brokers. source: the file's name, for errors; ignore_unknown: leave out security settings that
-    kctl does not know instead of refusing them. Raises InvalidFile."""
+    """Return the settings for brokers. source: the file's name, for errors.
+
+    ignore_unknown: ignore unknown security settings instead of rejecting them. Raises InvalidFile."""
     settings = client_settings(properties, source=source, ignore_unknown=ignore_unknown)
     providers = Providers(properties, source)
     keys = StoreKeys(source, lambda key: _resolved(settings, providers, key), settings.name)
@@ -147,7 +149,7 @@ def _security(keys: StoreKeys) -> Security:
 
 
 def zookeeper_security(properties: Mapping[str, str], *, source: str) -> Security:
-    """How to talk to ZooKeeper (org.apache.kafka.server.config.ZkConfigs): TLS, or in the clear."""
+    """Return the security settings for ZooKeeper (org.apache.kafka.server.config.ZkConfigs): TLS or plaintext."""
     if properties.get(f"{_ZOOKEEPER}ssl.client.enable", "false").strip().lower() != "true":
         return Security()
     providers = Providers(properties, source)

@@ -71,7 +71,7 @@ def read() -> ConfigFile:
         raise UsageError(
             f"cannot read the config file {path}: {exc.strerror}", hint="check its permissions, or set KCTL_CONFIG"
         ) from None
-    return ConfigFile() if document is None else _Reader(path).file(document)
+    return ConfigFile() if document is None else _ConfigReader(path).file(document)
 
 
 def _check_file(path: Path) -> None:
@@ -168,7 +168,7 @@ def _plain(entry: Any) -> dict[str, Any]:
     return result
 
 
-class _Reader:
+class _ConfigReader:
     """Parses and validates a document. Every error has file and line."""
 
     def __init__(self, path: Path) -> None:

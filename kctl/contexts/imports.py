@@ -28,7 +28,7 @@ FORMATS = ("properties", "kafkactl")
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ImportSource:
     """The content of a file. refused: contexts that cannot be imported, with reasons. current: its current context."""
 
     clusters: tuple[ImportableCluster, ...]
@@ -91,7 +91,7 @@ def format_of(file: str) -> str:
 
 def read_properties_source(
     file: str, *, name: str, bootstrap_server: str | None = None, ignore_unknown: bool = False
-) -> Source:
+) -> ImportSource:
     """Return a client.properties as one context. bootstrap_server: overrides bootstrap.servers."""
     from kctl.base.address import parse_servers
     from kctl.contexts import command_config
@@ -111,10 +111,10 @@ def read_properties_source(
     cluster = ImportableCluster(
         name, servers, client.security, client.left_out, client.password_from, client.key_password_from
     )
-    return Source((cluster,), {})
+    return ImportSource((cluster,), {})
 
 
-def read_kafkactl_source(file: str, *, only: Collection[str] = ()) -> Source:
+def read_kafkactl_source(file: str, *, only: Collection[str] = ()) -> ImportSource:
     """Return the contexts of kafkactl's config.yml. only: names to import (default: all). Raises NotFound."""
     config = read_kafkactl_config(file)
     names = [cluster.name for cluster in config.clusters] + list(config.refused)
@@ -122,7 +122,7 @@ def read_kafkactl_source(file: str, *, only: Collection[str] = ()) -> Source:
         if name not in names:
             raise NotFound(f"{file} has no context {name!r}", hint=f"it has: {', '.join(names)}")
     selected = set(only) or set(names)
-    return Source(
+    return ImportSource(
         tuple(cluster for cluster in config.clusters if cluster.name in selected),
         {name: reason for name, reason in config.refused.items() if name in selected},
         config.current,
@@ -130,7 +130,7 @@ def read_kafkactl_source(file: str, *, only: Collection[str] = ()) -> Source:
 
 
 def plan_import(
-    source: Source,
+    source: ImportSource,
     *,
     password_env: str | None = None,
     key_password_env: str | None = None,
@@ -175,7 +175,7 @@ def plan_import(
     return ImportPlan(tuple(imported), current, secrets)
 
 
-def _check_choice(source: Source, *, one_only: bool) -> None:
+def _check_choice(source: ImportSource, *, one_only: bool) -> None:
     """Raise InvalidFile for a context that cannot be imported, UsageError for several if only one is allowed."""
     if source.refused:
         name, reason = next(iter(source.refused.items()))
@@ -187,7 +187,7 @@ def _check_choice(source: Source, *, one_only: bool) -> None:
         raise UsageError("the file has several contexts", hint="select one with --only NAME")
 
 
-def _current(source: Source, file: ConfigFile, *, make_current: bool) -> str | None:
+def _current(source: ImportSource, file: ConfigFile, *, make_current: bool) -> str | None:
     """Return the current context after the import: unchanged if set, else that of the file, else the first."""
     names = [cluster.name for cluster in source.clusters]
     if not names or (file.current_context and not make_current):
@@ -196,7 +196,7 @@ def _current(source: Source, file: ConfigFile, *, make_current: bool) -> str | N
 
 
 @dataclass(frozen=True, slots=True)
-class _Places:
+class _SecretRefs:
     """The locations of a context's secrets: a variable or a file; both None if there is no secret."""
 
     password_env: str | None
@@ -205,7 +205,7 @@ class _Places:
     key_password_file: str | None
 
 
-def _entry(cluster: ImportableCluster, places: _Places, before: Context | None, protected: bool | None) -> Context:
+def _entry(cluster: ImportableCluster, places: _SecretRefs, before: Context | None, protected: bool | None) -> Context:
     """Return the new context. before: the replaced one; protected: None keeps its protection."""
     entry = replace(
         before or Context(()),
@@ -216,9 +216,9 @@ def _entry(cluster: ImportableCluster, places: _Places, before: Context | None, 
     return entry if protected is None else replace(entry, protected=protected)
 
 
-def _places(cluster: ImportableCluster, password_env: str | None, key_password_env: str | None) -> _Places:
+def _places(cluster: ImportableCluster, password_env: str | None, key_password_env: str | None) -> _SecretRefs:
     security, name = cluster.security, cluster.name
-    return _Places(
+    return _SecretRefs(
         *_place(security.sasl_password, password_env, cluster.password_from, f"{name}.sasl-password"),
         *_place(security.ssl_key_password, key_password_env, cluster.key_password_from, f"{name}.ssl-key-password"),
     )
@@ -237,7 +237,7 @@ def _place(
     return None, str(secrets_dir() / own_file)
 
 
-def _secrets_of(cluster: ImportableCluster, places: _Places) -> _Secrets:
+def _secrets_of(cluster: ImportableCluster, places: _SecretRefs) -> _Secrets:
     security = cluster.security
     each = (
         (places.password_file, security.sasl_password, "the password"),
@@ -249,7 +249,7 @@ def _secrets_of(cluster: ImportableCluster, places: _Places) -> _Secrets:
     )
 
 
-def _settings(security: Security, places: _Places) -> SecuritySettings:
+def _settings(security: Security, places: _SecretRefs) -> SecuritySettings:
     return SecuritySettings(
         protocol=security.protocol,
         sasl_mechanism=security.sasl_mechanism,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from kctl.deploy import ports, store
 from kctl.deploy.destroy import remove_cluster
-from kctl.deploy.files import ConfigFile, config_files, without_secrets, write_missing
+from kctl.deploy.files import GeneratedFile, config_files, without_secrets, write_missing
 from kctl.deploy.host import Host
 from kctl.deploy.interrupts import deferred_interrupts
 from kctl.deploy.layout import (
@@ -25,7 +25,7 @@ from kctl.deploy.layout import (
 from kctl.deploy.runtime.java import find_java
 from kctl.deploy.runtime.runtime import KafkaRuntime
 from kctl.deploy.start import DEFAULT_TIMEOUT_S, StartResult, start
-from kctl.deploy.waiting import Progress
+from kctl.deploy.waiting import ProgressReporter
 from kctl.errors import AlreadyExists, Busy, KctlError, NotSupported, Reason, Refused
 
 
@@ -120,7 +120,7 @@ def _base_port(host: Host, count: int, requested_port: int | None) -> int:
     return requested_port
 
 
-def show_files(spec: ClusterSpec) -> list[ConfigFile]:
+def show_files(spec: ClusterSpec) -> list[GeneratedFile]:
     """Return all files that a create would write, with passwords hidden."""
     return config_files(without_secrets(spec))
 
@@ -135,7 +135,7 @@ def create(
     start_it: bool = True,
     make_current: bool = False,
     timeout_s: float = DEFAULT_TIMEOUT_S,
-    progress: Progress | None = None,
+    progress: ProgressReporter | None = None,
 ) -> CreateResult:
     """Create a cluster and a context with its name, and start it. make_current: make that context current.
 

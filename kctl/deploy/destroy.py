@@ -107,14 +107,14 @@ def _node_folders(host: Host, name: str, directory: Path) -> list[Path]:
 
 
 def _processes(host: Host, directory: Path) -> list[tuple[str, ProcessIdentity]]:
-    """Brokers and ZooKeepers whose config file lies in the cluster's folder, by the name of their own folder."""
+    """Yield brokers and ZooKeepers whose config file is in the cluster's folder, with the name of the node's folder."""
     below = f"{directory}/"
     processes = host.find_processes(lambda argv: is_node_command(argv) and argv[-1].startswith(below))
     return [(Path(argv[-1]).parent.name, identity) for identity, argv in processes]
 
 
 def _kill(host: Host, directory: Path) -> tuple[str, ...]:
-    """SIGKILL at once: there is no data to be saved."""
+    """Kill all processes at once, since no data is to be saved."""
     processes = _processes(host, directory)
     for _, identity in processes:
         host.signal(identity, signal.SIGKILL)

@@ -28,7 +28,7 @@ Fault = Literal["kill", "pause", "unpause"]
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class FaultTarget:
     """A selector's node and the process that runs it."""
 
     node: Node
@@ -46,7 +46,7 @@ class FaultResult:
     state: Literal["dead", "paused", "running"]
 
 
-def choose(host: Host, spec: ClusterSpec, selector: str) -> Chosen:
+def choose(host: Host, spec: ClusterSpec, selector: str) -> FaultTarget:
     """Return the running process that `selector` selects now.
 
     Raises UsageError for an invalid selector, NotFound for an unknown node, Refused if the process does not run or no
@@ -61,7 +61,7 @@ def choose(host: Host, spec: ClusterSpec, selector: str) -> Chosen:
             hint=f"start it with `kctl cluster start {spec.name}`",
             reason=Reason.NOT_READY,
         )
-    return Chosen(node, process.identity)
+    return FaultTarget(node, process.identity)
 
 
 def _node(host: Host, spec: ClusterSpec, selector: str, processes: list[NodeProcess]) -> Node:
@@ -155,7 +155,7 @@ def _leader(host: Host, spec: ClusterSpec, topic: str, partition: int, processes
     raise NotFound(f"topic {topic} has no partition {partition}", hint=f"it has {len(state.partitions)}")
 
 
-def inflict(host: Host, spec: ClusterSpec, chosen: Chosen, fault: Fault) -> FaultResult:
+def inflict(host: Host, spec: ClusterSpec, chosen: FaultTarget, fault: Fault) -> FaultResult:
     """Send the signal and wait for its effect. Raises OperationFailed if the state does not change."""
     number = {"kill": signal.SIGKILL, "pause": signal.SIGSTOP, "unpause": signal.SIGCONT}[fault]
     if fault == "kill":  # it was to run: status says dead, not stopped

@@ -16,25 +16,25 @@ HIDDEN = "[hidden]"
 
 
 @dataclass(frozen=True, slots=True)
-class ConfigFile:
+class GeneratedFile:
     """A file to be written."""
 
     path: Path
     text: str
 
 
-def config_files(spec: ClusterSpec) -> list[ConfigFile]:
+def config_files(spec: ClusterSpec) -> list[GeneratedFile]:
     """Return all files of a cluster, in the order in which they are written."""
     return [file for node in spec.nodes for file in node_files(spec, node)]
 
 
-def node_files(spec: ClusterSpec, node: Node) -> list[ConfigFile]:
+def node_files(spec: ClusterSpec, node: Node) -> list[GeneratedFile]:
     """Return the files of one process."""
-    log4j = ConfigFile(spec.log4j_path(node), render_log4j(spec, node))
+    log4j = GeneratedFile(spec.log4j_path(node), render_log4j(spec, node))
     if isinstance(node, BrokerNode):
-        return [ConfigFile(spec.config_path(node), render_server_properties(spec, node)), log4j]
-    myid = ConfigFile(spec.data_paths(node)[0] / "myid", render_myid(node))
-    return [ConfigFile(spec.config_path(node), render_zoo_cfg(spec, node)), myid, log4j]
+        return [GeneratedFile(spec.config_path(node), render_server_properties(spec, node)), log4j]
+    myid = GeneratedFile(spec.data_paths(node)[0] / "myid", render_myid(node))
+    return [GeneratedFile(spec.config_path(node), render_zoo_cfg(spec, node)), myid, log4j]
 
 
 def without_secrets(spec: ClusterSpec) -> ClusterSpec:

@@ -69,13 +69,13 @@ class Host(Protocol):
         """Start a process that outlives this one."""
 
     def find_processes(self, matches: Callable[[list[str]], bool]) -> list[tuple[ProcessIdentity, list[str]]]:
-        """Living processes whose argv is `matches`, with that argv, oldest first."""
+        """Return running processes whose argv satisfies `matches`, with the argv, oldest first."""
 
     def is_running(self, identity: ProcessIdentity) -> bool:
         """Return True if exactly this process is alive or paused."""
 
     def signal(self, identity: ProcessIdentity, number: signal.Signals) -> bool:
-        """Signal exactly this process. Return False if it has ended."""
+        """Send a signal to exactly this process. Return False if it has ended."""
 
     def usage(self, identity: ProcessIdentity) -> ProcessUsage | None:
         """Return the current resource usage of the process; None if it has ended."""

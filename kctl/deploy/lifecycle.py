@@ -21,7 +21,7 @@ from kctl.deploy.start import StartResult, check_runtime, start
 from kctl.deploy.status import ClusterStatus, cluster_status
 from kctl.deploy.stop import DEFAULT_TIMEOUT_S as STOP_TIMEOUT_S
 from kctl.deploy.stop import StopResult, stop
-from kctl.deploy.waiting import Progress
+from kctl.deploy.waiting import ProgressReporter
 from kctl.errors import NotFound
 
 
@@ -81,7 +81,7 @@ def start_cluster(
     *,
     nodes: Collection[str] | None = None,
     timeout_s: float = START_TIMEOUT_S,
-    progress: Progress | None = None,
+    progress: ProgressReporter | None = None,
     host: Host | None = None,
 ) -> StartResult:
     """Start a cluster by name; also complete an interrupted create, and restore the context."""
@@ -102,7 +102,7 @@ def stop_cluster(
     nodes: Collection[str] | None = None,
     timeout_s: float = STOP_TIMEOUT_S,
     force: bool = False,
-    progress: Progress | None = None,
+    progress: ProgressReporter | None = None,
     host: Host | None = None,
 ) -> StopResult:
     """Stop a cluster by name."""
@@ -120,7 +120,7 @@ def restart_cluster(
     nodes: Collection[str] | None = None,
     timeout_s: float = START_TIMEOUT_S,
     force: bool = False,
-    progress: Progress | None = None,
+    progress: ProgressReporter | None = None,
     host: Host | None = None,
 ) -> RestartResult:
     """Stop, then start, under one lock. timeout_s: the limit for each. Stopped nodes are started as well."""
@@ -137,7 +137,7 @@ def restart_cluster(
 
 
 def inflict_fault(
-    name: str, chosen: faults.Chosen, fault: faults.Fault, *, host: Host | None = None
+    name: str, chosen: faults.FaultTarget, fault: faults.Fault, *, host: Host | None = None
 ) -> faults.FaultResult:
     """Inflict a fault, by the cluster's name."""
     host = host or LocalHost()

@@ -1,6 +1,6 @@
-"""The logs of a cluster's processes: why one ended, and all of them merged by time, as they stand or as they grow.
+"""The logs of a cluster's processes: why one ended, and all of them merged by time, optionally followed.
 
-An entry starts with «[2026-01-31 12:00:00,123] LEVEL »; lines without it (a stack trace) belong to the entry before.
+An entry starts with `[2026-01-31 12:00:00,123] LEVEL `; other lines (a stack trace) belong to the entry before.
 Memory is bounded: an entry keeps its first lines, a file is read in blocks.
 """
 
@@ -25,14 +25,14 @@ _EXCERPT_WIDTH = 300
 _MAX_LINE = 8192
 _MAX_ENTRY_LINES = 400
 _MAX_ENTRY = 64 << 10  # characters, behind the first line
-_POLL_BYTES = 8 << 20  # of one log at once, however fast it grows
+_POLL_BYTES = 8 << 20  # of one log at once
 _ENTRY = re.compile(r"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3})\] ([A-Z]+) (.*)")
 _ROLLED = re.compile(r"\.(\d{1,3})")
 
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """One entry. text: the whole of it as written, its lines joined; time is None for lines before any entry."""
+    """A log entry. text: all of its lines. time: None for lines before the first entry."""
 
     time: datetime | None
     node: str
@@ -123,8 +123,9 @@ def merged(
     tail: int | None,
     follower: Follower | None = None,
 ) -> Iterator[LogEntry]:
-    """Entries of these nodes, oldest first; tail: only the last so many of them all. They end where the logs end now,
-    or where the follower begins."""
+    """Yield the entries of these nodes, oldest first. tail: only the last entries of all, this many.
+
+    Ends at the current ends of the logs, or where the follower starts."""
     streams = [
         (entry for entry in parse_entries(node.name, _lines(reading, node, follower)) if matches(entry))
         for node in nodes
@@ -182,7 +183,7 @@ class Follower:
         self.begins = {log.node: (log.file_id, log.offset) for log in self._logs}
 
     def poll(self) -> list[LogEntry]:
-        """New entries of all logs, by time."""
+        """Return the new entries of all logs, by time."""
         return sorted((e for log in self._logs for e in log.poll()), key=lambda e: e.sort_key)
 
 
@@ -242,7 +243,7 @@ class _Followed:
 
 
 def log_excerpt(host: Host, spec: ClusterSpec, node: Node, *, since: int = 0) -> list[str]:
-    """Why a process ended: from the first error after byte `since` on, or the last lines; Java's own words too."""
+    """Return why a process ended: the lines from the first error after byte `since` or the last ones, and Java's."""
     path = spec.log_path(node)
     size = host.size(path) or 0
     begin = since if since <= size else 0  # it was rolled meanwhile

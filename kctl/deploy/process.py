@@ -325,7 +325,7 @@ def is_running(identity: ProcessIdentity) -> bool:
 
 
 def send_signal(identity: ProcessIdentity, number: signal.Signals) -> bool:
-    """Signal exactly this process. Return False if it has ended. Raises OperationFailed without permission."""
+    """Send a signal to this process only. Return False if it has ended. Raises OperationFailed without permission."""
     try:
         with _pidfd(identity.pid) as fd:
             if not is_running(identity):
@@ -381,7 +381,7 @@ def command_line(pid: int) -> list[str] | None:
 
 
 def find_processes(matches: Callable[[list[str]], bool]) -> list[tuple[ProcessIdentity, list[str]]]:
-    """Living processes whose argv is `matches`, with that argv, oldest first."""
+    """Return running processes whose argv satisfies `matches`, with the argv, oldest first."""
     processes = []
     for entry in os.scandir(_PROC):
         if not entry.name.isdigit():

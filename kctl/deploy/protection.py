@@ -263,7 +263,7 @@ def remember(name: str, cluster_id: str) -> bool:
 
 
 def learn(target: Target) -> str | None:
-    """After a connection, store the id of a protected context without one.
+    """Store the id of a protected context that has none, after a connection.
 
     Returns a warning if the cluster differs from the stored id.
     """

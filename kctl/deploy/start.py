@@ -26,7 +26,7 @@ from kctl.deploy.nodes import NodeKind, NodeProcess, java_command, kind_of, note
 from kctl.deploy.process import ProcessIdentity
 from kctl.deploy.runtime.class_archive import kafka_archives
 from kctl.deploy.runtime.java import Java
-from kctl.deploy.waiting import NoProgress, Progress, wait_until
+from kctl.deploy.waiting import NoProgress, ProgressReporter, wait_until
 from kctl.errors import Busy, ConnectionFailed, NotFound, OperationFailed, TimedOut
 
 DEFAULT_TIMEOUT_S = 120.0
@@ -72,7 +72,7 @@ class _Start:
     spec: ClusterSpec
     java: Java
     deadline: Deadline
-    progress: Progress
+    progress: ProgressReporter
     expected: Sequence[Node]
     archive_flags: Mapping[NodeKind, Sequence[str]]
     attempted: list[Node] = field(default_factory=list)
@@ -90,7 +90,7 @@ def start(
     java: Java,
     only: Collection[str] | None = None,
     timeout_s: float = DEFAULT_TIMEOUT_S,
-    progress: Progress | None = None,
+    progress: ProgressReporter | None = None,
     archive_flags: Mapping[NodeKind, Sequence[str]] | None = None,
 ) -> StartResult:
     """Start the stopped nodes, resume the paused ones, and wait until the cluster is ready.
@@ -166,7 +166,7 @@ def _check_ports(host: Host, spec: ClusterSpec, nodes: list[Node]) -> None:
 
 
 def _becomes_free(host: Host, port: int) -> bool:
-    """Free now, or as soon as the connections of a process that has just ended are gone; not while one listens."""
+    """Return True if the port is free, or becomes so when an ended process's connections expire."""
     deadline = Deadline(_LINGER_S)
     while not host.port_is_free(port):
         if deadline.expired or host.port_owner(port) is not None:
@@ -176,7 +176,7 @@ def _becomes_free(host: Host, port: int) -> bool:
 
 
 def _resume(host: Host, before: list[NodeProcess]) -> tuple[str, ...]:
-    """Let paused processes go on; their names."""
+    """Resume paused processes. Return their names."""
     resumed = []
     for process in before:
         if process.identity is not None:
@@ -355,7 +355,7 @@ def _await_topics(run: _Start, topics: set[str]) -> None:
 
 
 def _await_in_sync(run: _Start) -> None:
-    """Replicas that were down catch up within seconds where little was written; more is not waited for."""
+    """Wait some seconds for replicas to catch up. If much was written meanwhile, they take longer."""
 
     def in_sync() -> bool:
         _check_alive(run)

@@ -86,7 +86,7 @@ class ClusterSummary:
 
 
 @dataclass(frozen=True, slots=True)
-class _Snapshot:
+class _ClusterFacts:
     """All facts, before they are evaluated."""
 
     processes: Sequence[NodeProcess]
@@ -131,13 +131,13 @@ def cluster_status(host: Host, spec: ClusterSpec) -> ClusterStatus:
     )
 
 
-def _look(host: Host, spec: ClusterSpec) -> _Snapshot:
+def _look(host: Host, spec: ClusterSpec) -> _ClusterFacts:
     processes = observe(host, spec)
     usages = {p.node.name: host.usage(p.identity) if p.identity else None for p in processes}
     live = [z.id for z in spec.zookeepers if _is_live(usages[z.name])]
     modes = {z.id: health.zookeeper_mode(z.port) if z.id in live else None for z in spec.zookeepers}
     answers = health.ask_brokers(spec, answering_brokers(host, list(processes)), timeout_s=_ASK_S)
-    return _Snapshot(
+    return _ClusterFacts(
         processes=processes,
         usages=usages,
         modes=modes,
@@ -163,7 +163,7 @@ def _metadata(spec: ClusterSpec, brokers: Sequence[int]) -> ClusterState | None:
         return None
 
 
-def _process_status(spec: ClusterSpec, process: NodeProcess, snapshot: _Snapshot) -> ProcessStatus:
+def _process_status(spec: ClusterSpec, process: NodeProcess, snapshot: _ClusterFacts) -> ProcessStatus:
     node, usage = process.node, snapshot.usages[process.node.name]
     broker = isinstance(node, BrokerNode)
     # Metadata may still list the partitions of a broker that does not run.
@@ -189,7 +189,7 @@ def _process_status(spec: ClusterSpec, process: NodeProcess, snapshot: _Snapshot
     )
 
 
-def _state(process: NodeProcess, usage: ProcessUsage | None, snapshot: _Snapshot) -> State:
+def _state(process: NodeProcess, usage: ProcessUsage | None, snapshot: _ClusterFacts) -> State:
     if usage is None:
         return "dead" if process.wanted == "running" else "stopped"
     if usage.state == "T":
@@ -199,7 +199,7 @@ def _state(process: NodeProcess, usage: ProcessUsage | None, snapshot: _Snapshot
     return "starting" if usage.uptime_ms < _STARTING_MS else "unresponsive"
 
 
-def _serves(node: Node, snapshot: _Snapshot) -> bool:
+def _serves(node: Node, snapshot: _ClusterFacts) -> bool:
     if not isinstance(node, BrokerNode):
         return snapshot.modes[node.id] is not None
     answer = snapshot.answers.get(node.id)
@@ -207,7 +207,7 @@ def _serves(node: Node, snapshot: _Snapshot) -> bool:
     return answer is not None and answer.problem is None and registered
 
 
-def _role(node: Node, state: State, snapshot: _Snapshot) -> str | None:
+def _role(node: Node, state: State, snapshot: _ClusterFacts) -> str | None:
     if not isinstance(node, BrokerNode):
         return snapshot.modes[node.id]
     if state in {"stopped", "dead"}:
@@ -215,7 +215,7 @@ def _role(node: Node, state: State, snapshot: _Snapshot) -> str | None:
     return "controller" if node.id == snapshot.controller_id else "broker"
 
 
-def _problems(rows: Sequence[ProcessStatus], snapshot: _Snapshot) -> list[str]:
+def _problems(rows: Sequence[ProcessStatus], snapshot: _ClusterFacts) -> list[str]:
     problems = [f"{row.node} is {row.state}" for row in rows if row.state != "running"]
     if len(snapshot.modes) > 1 and any(snapshot.modes.values()) and "leader" not in snapshot.modes.values():
         problems.append("the ZooKeepers have no leader")

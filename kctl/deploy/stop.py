@@ -17,7 +17,7 @@ from kctl.deploy import health
 from kctl.deploy.host import Host
 from kctl.deploy.layout import BrokerNode, ClusterSpec, ZooKeeperNode
 from kctl.deploy.nodes import NodeProcess, note_stopped, observe
-from kctl.deploy.waiting import NoProgress, Progress, wait_until
+from kctl.deploy.waiting import NoProgress, ProgressReporter, wait_until
 from kctl.errors import KctlError, TimedOut
 
 DEFAULT_TIMEOUT_S = 60.0
@@ -47,7 +47,7 @@ class _Stop:
     spec: ClusterSpec
     deadline: Deadline
     force: bool
-    progress: Progress
+    progress: ProgressReporter
     killed: list[str]
     zookeeper_serves: bool = True
 
@@ -59,7 +59,7 @@ def stop(
     only: Collection[str] | None = None,
     timeout_s: float = DEFAULT_TIMEOUT_S,
     force: bool = False,
-    progress: Progress | None = None,
+    progress: ProgressReporter | None = None,
 ) -> StopResult:
     """Stop every node that runs, or those named in `only`.
 
@@ -77,7 +77,7 @@ def stop(
     controller = _controller(spec) if run.zookeeper_serves and len(brokers) > 1 else None
     _end(run, [n for n in brokers if n.node.id != controller])
     _end(run, [n for n in brokers if n.node.id == controller])
-    # ZooKeeper ends at once when nobody needs it; it is not to suffer for a broker that took all the time.
+    # ZooKeeper stops at once without clients. Give it time even if a broker used all of it.
     run.deadline = Deadline(max(run.deadline.left_s, _ZOOKEEPER_S))
     _end(run, [n for n in running if isinstance(n.node, ZooKeeperNode)])
     return StopResult(

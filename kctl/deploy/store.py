@@ -149,7 +149,7 @@ def reserved_ports(host: Host) -> frozenset[int]:
 
 @contextmanager
 def lock_cluster(name: str) -> Iterator[None]:
-    """Be the only kctl that changes this cluster. Raises Busy, with the other's pid, after LOCK_WAIT_S.
+    """Lock the cluster against changes by another kctl. Raises Busy, with the other's pid, after LOCK_WAIT_S.
 
     A child that was forked and has not yet become Java holds the lock as well: whoever gets it next finds
     either no such process or one with its final command line.
@@ -185,7 +185,7 @@ def _acquire(path: Path, what: str, deadline: float) -> int:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # The one before may have removed the file (destroy): a lock on it would hold nobody off.
+            # The previous holder may have removed the file (destroy): a lock on it would exclude no other process.
             if os.path.lexists(path) and os.path.samestat(os.fstat(fd), path.stat()):
                 return fd
             os.close(fd)

@@ -9,7 +9,7 @@ from typing import Protocol
 from kctl.base.deadline import Deadline
 
 
-class Progress(Protocol):
+class ProgressReporter(Protocol):
     """Receives the progress of a long operation."""
 
     def update(self, message: str, done: float | None = None, total: float | None = None) -> None: ...

@@ -76,7 +76,7 @@ def _offsets(client: ClusterClient, before: Offsets, *, whole: bool = False, mem
         committed = [name for name, group in current.groups.items() if group.type != SHARE]
         coordinators = {name: group.coordinator for name, group in current.groups.items()}
         offsets: dict[str, dict[TopicPartition, int | None]] = {name: {} for name in before}
-        for name, commits in fetch_commits(client, committed, known=coordinators).items():
+        for name, commits in fetch_commits(client, committed, coordinators=coordinators).items():
             if isinstance(commits, KctlError):
                 raise commits
             offsets[name] = {tp: commit.offset for tp, commit in commits.items()}

@@ -41,12 +41,12 @@ def commit_offsets(
     client: ClusterClient,
     offsets: Mapping[str, Mapping[TopicPartition, OffsetToCommit]],
     *,
-    known: Mapping[str, int] | None = None,
+    coordinators: Mapping[str, int] | None = None,
 ) -> dict[str, CommitErrors]:
     """Return group → partition → the error, or None if the offset was committed. Repeating the request is harmless.
 
-    A request has one group; all coordinators get one at the same time. known: known coordinators of groups, which saves
-    the lookup. If a batch of a group fails, its later batches are not sent.
+    A request has one group; all coordinators get one at the same time. coordinators: known coordinators, which
+    saves the lookup. If a batch of a group fails, its later batches are not sent.
     """
     batches = {group: list(_batches(group, each)) for group, each in offsets.items()}
     errors: dict[str, CommitErrors] = {group: {} for group in offsets}
@@ -57,7 +57,9 @@ def commit_offsets(
             not_sent = OperationFailed(f"not sent, because of an earlier failure: {error.message}")
             errors[group] |= dict.fromkeys(now[group], not_sent)
         rest = [group for group in now if group not in failed]
-        for group, answer in ask_coordinators(client, rest, partial(_send, client, now), known=known).items():
+        for group, answer in ask_coordinators(
+            client, rest, partial(_send, client, now), coordinators=coordinators
+        ).items():
             if isinstance(answer, KctlError):
                 errors[group] |= dict.fromkeys(now[group], answer)
             else:

@@ -69,7 +69,7 @@ def plan_delete(client: ClusterClient, names: Sequence[str], *, if_exists: bool 
     refuse_active({name: group for name, group in described.groups.items() if is_active(group)})
     committed = [name for name, group in described.groups.items() if group.type != SHARE]
     coordinators = {name: group.coordinator for name, group in described.groups.items()}
-    commits = fetch_commits(client, committed, known=coordinators)
+    commits = fetch_commits(client, committed, coordinators=coordinators)
     return [_plan(name, described.groups.get(name), commits.get(name, {})) for name in names]
 
 
@@ -144,7 +144,7 @@ def plan_delete_offsets(client: ClusterClient, group: str, choices: Sequence[Top
             hint="nothing was changed",
             reason=Reason.WRONG_TYPE,
         )
-    commits = fetch_commits(client, [group], known={group: described.coordinator})[group]
+    commits = fetch_commits(client, [group], coordinators={group: described.coordinator})[group]
     if isinstance(commits, KctlError):
         raise commits
     selected = matching(commits, choices)

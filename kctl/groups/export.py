@@ -43,7 +43,7 @@ def exported(client: ClusterClient, groups: Sequence[str], choices: Sequence[Top
         refuse_hidden_topics(client, hint="use --topic to select topics that this user may describe")
     coordinators = {name: group.coordinator for name, group in described.items()}
     rows: list[ExportedOffset] = []
-    for name, commits in sorted(fetch_commits(client, groups, known=coordinators).items()):
+    for name, commits in sorted(fetch_commits(client, groups, coordinators=coordinators).items()):
         if isinstance(commits, KctlError):
             raise commits
         for tp in matching(commits, choices):

@@ -25,14 +25,14 @@ Partitions = Mapping[str, Collection[TopicPartition]]
 
 
 def open_commits(
-    client: ClusterClient, partitions: Partitions, *, known: Mapping[str, int] | None = None
+    client: ClusterClient, partitions: Partitions, *, coordinators: Mapping[str, int] | None = None
 ) -> dict[str, set[TopicPartition]]:
     """Return the partitions of each group with an offset in an open transaction; none from brokers before 2.5.
 
-    known: known coordinators. Raises the error of a group that could not be read.
+    coordinators: known coordinators. Raises the error of a group that could not be read.
     """
     try:
-        answers = ask_coordinators(client, partitions, partial(_ask, client, partitions), known=known)
+        answers = ask_coordinators(client, partitions, partial(_ask, client, partitions), coordinators=coordinators)
     except NotSupported:
         return {group: set() for group in partitions}
     unstable: dict[str, set[TopicPartition]] = {}

@@ -128,7 +128,7 @@ def summaries(
     }
     # Empty groups have no members to describe. Brokers before 2.6 do not list states: describe all groups.
     to_describe = [name for name, group in chosen.items() if group.state not in WITHOUT_MEMBERS]
-    described = describe_groups(client, to_describe, known=listed) if to_describe else listed
+    described = describe_groups(client, to_describe, listing=listed) if to_describe else listed
     failures = [error.message for error in listed.unlisted.values()]
     rows: list[GroupSummary] = []
     for name, group in chosen.items():

@@ -18,7 +18,7 @@ from kctl.cluster.rights import refuse_hidden_topics
 from kctl.errors import KctlError, NotFound, OperationFailed, Reason, Refused
 from kctl.groups.commit import OffsetToCommit, commit_offsets
 from kctl.groups.open_commits import open_commits
-from kctl.groups.reset_rules import Target, To, new_offset, read_again, skipped
+from kctl.groups.reset_rules import ResetTarget, To, new_offset, read_again, skipped
 from kctl.groups.topic_choice import TopicChoice, chosen_partitions, matching
 from kctl.model import TopicPartition
 
@@ -120,7 +120,7 @@ def is_active(group: Group) -> bool:
 def plan_reset(
     client: ClusterClient,
     groups: Sequence[str],
-    target: Target,
+    target: ResetTarget,
     choices: Sequence[TopicChoice] = (),
     *,
     given: Given | None = None,
@@ -150,7 +150,7 @@ def plan_reset(
             )
     logs = _Logs(client, {tp for tps in partitions.values() for tp in tps}, target)
     coordinators = {name: group.coordinator for name, group in described.items()}
-    in_transactions = open_commits(client, partitions, known=coordinators)
+    in_transactions = open_commits(client, partitions, coordinators=coordinators)
     rows = [
         _check_transaction(
             _row(group, tp, target, committed[group].get(tp), logs, given[group][tp] if given is not None else None),
@@ -199,7 +199,7 @@ def _committed(client: ClusterClient, groups: Mapping[str, Group]) -> dict[str, 
     """Return what each group has committed; nothing for a group that does not exist."""
     coordinators = {name: group.coordinator for name, group in groups.items()}
     committed: dict[str, dict[TopicPartition, Commit]] = _Empty()
-    for name, answer in fetch_commits(client, list(groups), known=coordinators).items():
+    for name, answer in fetch_commits(client, list(groups), coordinators=coordinators).items():
         if isinstance(answer, KctlError):
             raise answer
         committed[name] = answer
@@ -214,7 +214,7 @@ class _Empty(dict[str, dict[TopicPartition, Commit]]):
 class _Logs:
     """The log offsets of the partitions of a plan, and the offsets at a time."""
 
-    def __init__(self, client: ClusterClient, partitions: set[TopicPartition], target: Target) -> None:
+    def __init__(self, client: ClusterClient, partitions: set[TopicPartition], target: ResetTarget) -> None:
         self.ends, missing, unread = read_log_offsets(client, partitions)
         self.at: dict[TopicPartition, int] = {}
         if target.to is To.TIME:
@@ -226,7 +226,12 @@ class _Logs:
 
 
 def _row(
-    group: str, tp: TopicPartition, target: Target, commit: Commit | None, logs: _Logs, given: OffsetToCommit | None
+    group: str,
+    tp: TopicPartition,
+    target: ResetTarget,
+    commit: Commit | None,
+    logs: _Logs,
+    given: OffsetToCommit | None,
 ) -> OffsetChange:
     old = commit.offset if commit else None
     log = logs.ends.get(tp)
@@ -277,8 +282,8 @@ def apply_reset(client: ClusterClient, plan: ResetPlan) -> tuple[list[OffsetChan
         group: {_tp(row): OffsetToCommit(row.new_offset or 0, row.metadata) for row in rows}
         for group, rows in by_group.items()
     }
-    outcomes = commit_offsets(client, offsets, known=plan.coordinators)
-    commits = fetch_commits(client, list(by_group), known=plan.coordinators)
+    outcomes = commit_offsets(client, offsets, coordinators=plan.coordinators)
+    commits = fetch_commits(client, list(by_group), coordinators=plan.coordinators)
     results = [
         _read_back(row, outcomes[row.group].get(_tp(row)), commits[row.group])
         if row.result is ItemResult.WOULD_RESET
@@ -291,8 +296,8 @@ def apply_reset(client: ClusterClient, plan: ResetPlan) -> tuple[list[OffsetChan
 def _refuse_stale(client: ClusterClient, plan: ResetPlan) -> None:
     """Raise Refused if a consumer has committed since the plan was made, e.g. while the confirmation prompt waited."""
     by_group = {group: [_tp(row) for row in rows] for group, rows in grouped(plan.todo, lambda row: row.group).items()}
-    now = fetch_commits(client, list(by_group), known=plan.coordinators)
-    in_transactions = open_commits(client, by_group, known=plan.coordinators)
+    now = fetch_commits(client, list(by_group), coordinators=plan.coordinators)
+    in_transactions = open_commits(client, by_group, coordinators=plan.coordinators)
     for row in plan.todo:
         if _tp(row) in in_transactions[row.group]:
             raise Refused(
@@ -334,7 +339,9 @@ def _read_back(
 
 
 def fetch_commits(
-    client: ClusterClient, groups: Sequence[str], *, known: Mapping[str, int] | None = None
+    client: ClusterClient, groups: Sequence[str], *, coordinators: Mapping[str, int] | None = None
 ) -> dict[str, dict[TopicPartition, Commit] | KctlError]:
-    """Return everything that each group has committed. known: known coordinators."""
-    return ask_coordinators(client, groups, lambda by_node: fetch_commits_each(client, by_node), known=known)
+    """Return everything that each group has committed. coordinators: known coordinators."""
+    return ask_coordinators(
+        client, groups, lambda by_node: fetch_commits_each(client, by_node), coordinators=coordinators
+    )

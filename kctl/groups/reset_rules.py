@@ -35,7 +35,7 @@ class To(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ResetTarget:
     """A new position. value: see To."""
 
     to: To
@@ -79,7 +79,7 @@ def parse_time(text: str, now_ms: int) -> int:
 
 
 def new_offset(
-    target: Target, committed: int | None, log: LogOffsets, *, at_time: int | None = None, given: int | None = None
+    target: ResetTarget, committed: int | None, log: LogOffsets, *, at_time: int | None = None, given: int | None = None
 ) -> NewOffset:
     """Return the new offset of a partition with this commit and this log.
 

@@ -7,13 +7,13 @@ from kctl.errors import KctlError, NotAuthorized
 from kctl.health.brokers import check_brokers, check_controller, check_leaders, check_replicas, missing_brokers
 from kctl.health.disks import check_disks, check_log_dirs
 from kctl.health.hidden import check_topics
-from kctl.health.model import Facts, Health, Limits, Status
+from kctl.health.model import Facts, Health, HealthLimits, Status
 from kctl.health.partitions import check_offline, check_under_min_isr, check_under_replicated, partitions_of
 
 
-def assess(facts: Facts, limits: Limits | None = None) -> Health:
+def assess(facts: Facts, limits: HealthLimits | None = None) -> Health:
     """Return the result of every check. Pure."""
-    limits = limits or Limits()
+    limits = limits or HealthLimits()
     checks = (
         check_brokers(facts, limits),
         check_controller(facts),

@@ -9,7 +9,7 @@ from kctl.cluster.membership import BrokerView
 from kctl.cluster.quorum import Quorum, QuorumReplica
 from kctl.errors import KctlError
 from kctl.health.leaders import leader_status
-from kctl.health.model import Check, Facts, Limits, Status
+from kctl.health.model import Check, Facts, HealthLimits, Status
 from kctl.health.partitions import partitions_of
 
 _FEW_REPLICAS = 10  # allowed deviation whatever the percentage: small clusters are never even
@@ -23,7 +23,7 @@ def missing_brokers(facts: Facts) -> list[int]:
     return sorted((holding | registered) - facts.state.brokers.keys())
 
 
-def check_brokers(facts: Facts, limits: Limits) -> Check:
+def check_brokers(facts: Facts, limits: HealthLimits) -> Check:
     """Check for brokers that are down, do not respond, or list different live brokers."""
     live = facts.state.brokers
     down = missing_brokers(facts)
@@ -108,7 +108,7 @@ def _quorum(quorum: Quorum) -> Check:
     return Check("controller", Status.OK, f"{quorum.leader_id}; {counted(len(quorum.voters), 'voter')} in the quorum")
 
 
-def check_leaders(facts: Facts, limits: Limits) -> Check:
+def check_leaders(facts: Facts, limits: HealthLimits) -> Check:
     """Check for brokers that lead too few of their preferred partitions, as the controller counts them.
 
     Brokers that are down are skipped: no election can give them leadership.
@@ -126,7 +126,7 @@ def check_leaders(facts: Facts, limits: Limits) -> Check:
     return Check("preferred_leaders", Status.WARNING, summary, tuple(f"broker {row.broker}" for row in over))
 
 
-def check_replicas(facts: Facts, limits: Limits) -> Check:
+def check_replicas(facts: Facts, limits: HealthLimits) -> Check:
     """Check for brokers with far more or fewer replicas than the mean of the live brokers."""
     counts = dict.fromkeys(facts.state.brokers, 0)
     for p in partitions_of(facts.state):

@@ -1,4 +1,4 @@
-"""What unhealthy partitions have in common: a broker, a log dir, a rack, or the leader of replicas that fall behind.
+"""Common causes of unhealthy partitions: a broker, a log dir, a rack, or the leader of replicas that fall behind.
 
 A location is suspect by two percentages: the unhealthy partitions with a missing replica there, and its own replicas
 that are missing. For a broker that is down both are 100 %. One bad disk of four explains all unhealthy partitions with
@@ -86,7 +86,7 @@ def find_suspects(
     racks = {node: broker.rack for node, broker in {**(fenced or {}), **state.brokers}.items()}
     problems = unhealthy(state, adding)
     problem_tps = {p.tp for p in problems}
-    counts: dict[_Key, _Count] = {}
+    counts: dict[_CauseKey, _Count] = {}
     for p in partitions_of(state):
         missing = set(missing_replicas(p, adding_of(p, adding))) if p.tp in problem_tps else set()
         for node in p.replicas:
@@ -94,13 +94,13 @@ def find_suspects(
                 counts.setdefault(key, _Count()).add(p.tp, missing=node in missing)
         if not p.offline and len(p.replicas) > 1:
             followers = any(node != p.leader for node in missing)
-            counts.setdefault(_Key("leader", p.leader), _Count()).add(p.tp, missing=followers)
+            counts.setdefault(_CauseKey("leader", p.leader), _Count()).add(p.tp, missing=followers)
     suspects = [_suspect(key, count, len(problems), state) for key, count in counts.items() if count.missing]
     return sorted(suspects, key=_rank)
 
 
 @dataclass(frozen=True, slots=True)
-class _Key:
+class _CauseKey:
     kind: str
     broker: int | None = None
     log_dir: str | None = None
@@ -119,17 +119,17 @@ class _Count:
             self.partitions.add(tp)
 
 
-def _keys(racks: Mapping[int, str | None], places: Places, tp: TopicPartition, node: int) -> Iterator[_Key]:
-    yield _Key("broker", node)
+def _keys(racks: Mapping[int, str | None], places: Places, tp: TopicPartition, node: int) -> Iterator[_CauseKey]:
+    yield _CauseKey("broker", node)
     log_dir = places.get((tp, node))
     if log_dir is not None:
-        yield _Key("log dir", node, log_dir)
+        yield _CauseKey("log dir", node, log_dir)
     rack = racks.get(node)
     if rack is not None:
-        yield _Key("rack", rack=rack)
+        yield _CauseKey("rack", rack=rack)
 
 
-def _suspect(key: _Key, count: _Count, problems: int, state: ClusterState) -> Suspect:
+def _suspect(key: _CauseKey, count: _Count, problems: int, state: ClusterState) -> Suspect:
     return Suspect(
         kind=key.kind,
         broker=key.broker,

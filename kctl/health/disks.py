@@ -5,7 +5,7 @@ from __future__ import annotations
 from kctl.base.text import counted
 from kctl.cluster.log_dirs import LogDir
 from kctl.errors import KctlError
-from kctl.health.model import Check, Facts, Limits, Status
+from kctl.health.model import Check, Facts, HealthLimits, Status
 
 
 def used_percent(log_dir: LogDir) -> float | None:
@@ -40,7 +40,7 @@ def check_log_dirs(facts: Facts) -> Check:
     return Check("log_dirs", Status.OK, f"{counted(len(rows), 'log dir')} online")
 
 
-def check_disks(facts: Facts, limits: Limits) -> Check:
+def check_disks(facts: Facts, limits: HealthLimits) -> Check:
     """Check for disks that are fuller than the limit."""
     used = [
         (percent, f"broker {node} {log_dir.path}")

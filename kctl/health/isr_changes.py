@@ -36,7 +36,7 @@ class IsrWatch:
         self._last = {p.tp: p for p in partitions_of(first)}
         self._rows: dict[TopicPartition, IsrChanges] = {}
 
-    def look(self, state: ClusterState) -> int:
+    def add_poll(self, state: ClusterState) -> int:
         """Compare with the last poll; return how many partitions changed. New and deleted partitions do not count."""
         now = {p.tp: p for p in partitions_of(state)}
         changed = 0
@@ -74,18 +74,18 @@ def _union(first: Iterable[int], more: Iterable[int]) -> tuple[int, ...]:
 
 def watch_isr(
     first: ClusterState,
-    look: Callable[[], ClusterState],
+    poll: Callable[[], ClusterState],
     *,
     seconds: float,
     pause_s: float,
     sleep: Callable[[float], None],
-    tell: Callable[[int, float], None],
+    report: Callable[[int, float], None],
 ) -> list[IsrChanges]:
-    """Poll every `pause_s` for `seconds`. tell: called with the number of changed partitions and the seconds left."""
+    """Poll every `pause_s` for `seconds`. report: called with the number of changed partitions and the seconds left."""
     watch = IsrWatch(first)
     deadline = Deadline(seconds)
     while not deadline.expired:
         sleep(min(pause_s, deadline.left_s))
-        watch.look(look())
-        tell(len(watch.rows), deadline.left_s)
+        watch.add_poll(poll())
+        report(len(watch.rows), deadline.left_s)
     return watch.rows

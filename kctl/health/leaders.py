@@ -1,4 +1,4 @@
-"""How many partitions are not led by their preferred leader, as the controller counts them. Pure."""
+"""The number of partitions that their preferred leader does not lead, counted like the controller does. Pure."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class HealthLimits:
     """Limits of the rules.
 
     brokers: minimum number of brokers; None: not checked. disk_percent: used share of a log dir's disk.

@@ -10,7 +10,7 @@ from kctl.base.deadline import Deadline
 from kctl.errors import AuthenticationFailed, ConnectionFailed
 from kctl.health.assess import assess, never_told
 from kctl.health.collect import collect_facts
-from kctl.health.model import Health, Limits
+from kctl.health.model import Health, HealthLimits
 
 if TYPE_CHECKING:
     from kctl.protocol.target import Target
@@ -20,7 +20,7 @@ _ROUND_S = 10.0  # limit of one pass: a broker that hangs must not use up the ti
 
 
 def wait_until_healthy(
-    target: Target, limits: Limits, *, timeout_s: float, progress: Callable[[str], None] | None = None
+    target: Target, limits: HealthLimits, *, timeout_s: float, progress: Callable[[str], None] | None = None
 ) -> Health:
     """Assess the cluster until it is healthy or the timeout expires, and return the last assessment.
 

@@ -146,7 +146,7 @@ def _commits_of(client: ClusterClient, groups: Mapping[str, Group], failed: dict
     coordinators = {name: group.coordinator for name, group in groups.items()}
     names = [name for name, group in groups.items() if group.type != SHARE]
     committed: dict[str, Committed] = {}
-    answers = ask_coordinators(client, names, lambda by: fetch_committed_each(client, by), known=coordinators)
+    answers = ask_coordinators(client, names, lambda by: fetch_committed_each(client, by), coordinators=coordinators)
     for name, answer in answers.items():
         if isinstance(answer, KctlError):
             failed[name] = answer.message
@@ -172,7 +172,7 @@ def all_groups(client: ClusterClient, *, members: bool) -> Groups:
     ]
     if not names:
         return listed
-    described = describe_groups(client, names, known=listed)
+    described = describe_groups(client, names, listing=listed)
     deleted = {name for name, error in described.failed_groups.items() if isinstance(error, NotFound)}
     failed = {name: error for name, error in described.failed_groups.items() if name not in deleted}
     existing = {name: group for name, group in listed.groups.items() if name not in deleted}

@@ -21,7 +21,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from kctl.errors import KctlError
-from kctl.lag.log_times import Wanted
+from kctl.lag.log_times import UnreadLog
 from kctl.model import TopicPartition
 from kctl.protocol.fetch import fetch_request, fetched
 from kctl.segment.format.batch import BATCH_HEADER, CONTROL_MASK, LOG_OVERHEAD, V2_HEADER
@@ -53,7 +53,7 @@ def control_records(markers: Markers | None, offset: int, log_end: int) -> int |
 
 
 def fetch_markers(
-    client: ClusterClient, ranges: Mapping[TopicPartition, Wanted]
+    client: ClusterClient, ranges: Mapping[TopicPartition, UnreadLog]
 ) -> tuple[dict[TopicPartition, Markers], dict[TopicPartition, KctlError]]:
     """Return the markers from each requested offset to the log end, for MOST_PARTITIONS logs, and the errors of others.
 
@@ -86,7 +86,7 @@ def fetch_markers(
 def _add_markers(
     partitions: list[TopicPartition],
     response: object,
-    ranges: Mapping[TopicPartition, Wanted],
+    ranges: Mapping[TopicPartition, UnreadLog],
     markers: dict[TopicPartition, Markers],
     failed: dict[TopicPartition, KctlError],
 ) -> None:

@@ -1,4 +1,4 @@
-"""When messages were written, from the brokers' time indexes: time lags without any history.
+"""The times when messages were written, from the brokers' time indexes: time lags without any history.
 
 ListOffsets with a timestamp returns the first record at or after it, with the record's timestamp (ListOffsetsRequest;
 UnifiedLog.fetchOffsetByTimestamp). Between the two times the log ended at that offset: points like those of snapshots
@@ -28,8 +28,8 @@ _NOWHERE = -1
 Points = dict[TopicPartition, tuple[LogEnd, ...]]
 
 
-class Wanted(NamedTuple):
-    """offset: the oldest one of interest."""
+class UnreadLog(NamedTuple):
+    """A log with unread messages. offset: the oldest offset of interest."""
 
     leader: int
     offset: int
@@ -37,7 +37,7 @@ class Wanted(NamedTuple):
 
 
 def fetch_points(
-    client: ClusterClient, unread: Mapping[TopicPartition, Wanted], at_ms: int
+    client: ClusterClient, unread: Mapping[TopicPartition, UnreadLog], at_ms: int
 ) -> tuple[Points, dict[TopicPartition, KctlError]]:
     """Return points of each log, oldest first and ending with the log end as of at_ms, and the errors of other logs.
 
@@ -75,7 +75,7 @@ def _between(before: LogEnd, first: LogEnd, time_ms: int, end: int) -> list[LogE
 
 
 def _list_offsets(
-    client: ClusterClient, unread: Mapping[TopicPartition, Wanted], timestamp_ms: int
+    client: ClusterClient, unread: Mapping[TopicPartition, UnreadLog], timestamp_ms: int
 ) -> dict[TopicPartition, LogEnd | KctlError]:
     by_leader: dict[int, list[TopicPartition]] = {}
     for tp, (leader, _, _) in unread.items():

@@ -1,4 +1,4 @@
-"""How much of its retention a log uses. Pure rules, which Spark applies over columns (kctl.spark.columns).
+"""The share of its retention that a log uses. Pure rules, which Spark applies over columns (kctl.spark.columns).
 
 Definitions:
 - size_bytes is the size of a replica's segments (.log files), as DescribeLogDirs reports and retention.bytes counts
@@ -35,7 +35,7 @@ class ReplicaSize(NamedTuple):
     future: bool = False
 
 
-class PartitionLog(NamedTuple):
+class LeaderLog(NamedTuple):
     """A partition's log on its leader. None: unknown. leader: −1 if there is none.
 
     oldest_timestamp_ms is also None if the log is empty, or its records have no timestamps.

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from kctl.lag.control_records import MOST_LAG, MOST_PARTITIONS, control_records, fetch_markers
-from kctl.lag.log_times import Wanted
+from kctl.lag.log_times import UnreadLog
 from kctl.lag.rules import LagRow
 from kctl.model import TopicPartition
 
@@ -23,12 +23,12 @@ def with_control_records(
     respond: then each offset counts as a message.
     """
     ranges = {row: _unread_range(row) for row in rows if row.group not in share_groups}
-    requests: dict[TopicPartition, Wanted] = {}
+    requests: dict[TopicPartition, UnreadLog] = {}
     for unread in ranges.values():
         if unread is not None:
             tp, offset, end = unread
             if tp not in requests or offset < requests[tp].offset:
-                requests[tp] = Wanted(-1, offset, end)
+                requests[tp] = UnreadLog(-1, offset, end)
     if not requests:
         return list(rows)
     nearest = sorted(requests, key=lambda tp: (requests[tp].log_end - requests[tp].offset, tp))[:most]

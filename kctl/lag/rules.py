@@ -131,7 +131,7 @@ def by_group(rows: Iterable[LagRow]) -> list[GroupLag]:
     ]
 
 
-class _Sums(NamedTuple):
+class _LagSums(NamedTuple):
     lag: int | None
     max_lag: int | None
     lost: int | None
@@ -141,12 +141,12 @@ class _Sums(NamedTuple):
     control_records: int | None
 
 
-def _sums(rows: list[LagRow]) -> _Sums:
+def _sums(rows: list[LagRow]) -> _LagSums:
     lags = [row.lag for row in rows if row.lag is not None]
     lost = [row.lost for row in rows if row.lost is not None]
     ahead = [row.ahead for row in rows if row.ahead is not None]
     control = [row.control_records for row in rows if row.control_records is not None]
-    return _Sums(
+    return _LagSums(
         lag=sum(lags) if lags else None,
         max_lag=max(lags, default=None),
         lost=sum(lost) if lost else None,

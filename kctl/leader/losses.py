@@ -1,4 +1,4 @@
-"""What an unclean election would lose, as far as live brokers know.
+"""The losses of an unclean election, as far as live brokers know.
 
 Records that only replicas on dead brokers have cannot be counted. Known are the log end offset of the replica that
 would lead (everything after it is lost), the log end offsets of the other live replicas (they are truncated to the new
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Loss:
+class UncleanLoss:
     """The loss of one partition. elected_end_offset: of the replica that would lead; later records are lost.
 
     ends: broker → log end offset of each live replica, None if unknown. unreachable: brokers with a replica that are
@@ -53,8 +53,8 @@ class Loss:
         """
         if self.elected_end_offset is None or self.known_end_offset is None:
             return None
-        lost = max(0, self.known_end_offset - self.elected_end_offset)
-        return None if not lost and (self.eligible or self._last_known_is_down) else lost
+        lost_count = max(0, self.known_end_offset - self.elected_end_offset)
+        return None if not lost_count and (self.eligible or self._last_known_is_down) else lost_count
 
     @property
     def _last_known_is_down(self) -> bool:
@@ -93,7 +93,7 @@ def find_losses(
     state: ClusterState,
     plan: Collection[Election],
     eligible: Mapping[TopicPartition, Eligible] | None = None,
-) -> list[Loss]:
+) -> list[UncleanLoss]:
     """Return the loss of each planned election. Values that are unreadable are None, never an error."""
     todo = [row for row in plan if row.result is ItemResult.WOULD_ELECT and row.elected is not None]
     states = {p.tp: p for topic in state.topics.values() for p in topic.partitions}
@@ -116,10 +116,10 @@ def find_losses(
 
 def _loss(
     row: Election, ends: Mapping[int, int | None], down: Collection[int], committed: int | None, eligible: Eligible
-) -> Loss:
+) -> UncleanLoss:
     assert row.elected is not None
     reached = [end for end in (*ends.values(), committed) if end is not None]
-    return Loss(
+    return UncleanLoss(
         topic=row.topic,
         partition=row.partition,
         elected=row.elected,

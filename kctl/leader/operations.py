@@ -18,7 +18,7 @@ from kctl.leader import balance as balancing
 from kctl.leader.balance import LeaderBalance
 from kctl.leader.election import Election, OnProgress, carry_out, plan_preferred, plan_unclean
 from kctl.leader.eligible import Eligible, read_eligible, unchanged_eligible
-from kctl.leader.losses import Loss, find_losses
+from kctl.leader.losses import UncleanLoss, find_losses
 from kctl.model import ClusterState, PartitionState, TopicPartition
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class UncleanElection:
     """Elections from replicas that are not in sync, what they lose, and the eligible leader replicas (KIP-966)."""
 
     elections: list[Election]
-    losses: list[Loss]
+    losses: list[UncleanLoss]
     eligible: dict[TopicPartition, Eligible]
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kctl.base.key_files import Kind, PemBlock, conversion, der_of, in_lines, kind_of, pem_blocks, read_bytes
+from kctl.base.key_files import KeyFormat, PemBlock, conversion, der_of, in_lines, kind_of, pem_blocks, read_bytes
 from kctl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def _weak_digest(chain: list[PemBlock]) -> str:
 
 
 def _is_whole(key: PemBlock) -> bool:
-    """Whether the bytes of an encrypted key are all there; those of a key with headers cannot be judged."""
+    """Return False if an encrypted key is truncated. A key with headers cannot be checked."""
     if key.label != "ENCRYPTED PRIVATE KEY":
         return True
     try:
@@ -159,7 +159,7 @@ def _pem_text(setting: str, path: str, store: str) -> str:
     """Return the text of a PEM file. For another format, raises UsageError with the command that converts it."""
     text = _text(setting, path)
     kind = kind_of(text.encode("latin-1"))
-    if kind is not Kind.PEM:
+    if kind is not KeyFormat.PEM:
         what = f"a Java keystore ({kind.value})" if kind.is_keystore else kind.value
         raise UsageError(f"{setting} {path} is {what}", hint=conversion(path, kind, store))
     return text
@@ -176,7 +176,7 @@ def _text(setting: str, path: str) -> str:
 
 @contextmanager
 def _pem_file(text: str) -> Iterator[str]:
-    """A file for OpenSSL, which takes keys only from files: in memory where there is such a thing."""
+    """Yield the path of a file for OpenSSL, which reads keys only from files: in memory if the system supports it."""
     import tempfile
 
     data = "".join(map(in_lines, pem_blocks(text))).encode("ascii", "replace")

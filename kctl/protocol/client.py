@@ -117,7 +117,7 @@ class ClusterClient:
                 if attempt == 2:
                     raise
             except ConnectionTimedOut:
-                self._silence.lost(started)
+                self._silence.add_lost_time(started)
                 raise
         self._brokers.state = ClusterState(state.cluster_id, state.controller_id, state.brokers, {})
         return state
@@ -243,9 +243,9 @@ class ClusterClient:
         late = {node: each for node, each in answers.items() if isinstance(each, (ConnectionTimedOut, OutcomeUnknown))}
         for node, late_error in late.items():
             if node is not None and isinstance(late_error, ConnectionTimedOut):
-                silence.keeps(node, late_error, started)
+                silence.skip(node, late_error, started)
         if late:
-            silence.lost(started)
+            silence.add_lost_time(started)
         return {**answers, **skipped}
 
     def send_to_controller(self, request: Any, *, timeout_s: float | None = None) -> Any:

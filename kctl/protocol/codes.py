@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class ErrorCode(IntEnum):
-    """An error code in an answer of a broker. Source: org.apache.kafka.common.protocol.Errors (4.4)."""
+    """An error code in a broker's response. Source: org.apache.kafka.common.protocol.Errors (4.4)."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
@@ -249,7 +249,7 @@ class ApiKey(IntEnum):
 
     @property
     def request_name(self) -> str:
-        """The name in Kafka's protocol guide, for example ListOffsets."""
+        """Return the name in Kafka's protocol guide, e.g. ListOffsets."""
         return "".join(word.capitalize() for word in self.name.split("_"))
 
 

@@ -1,6 +1,6 @@
-"""Fetch, as a consumer sends it: batches as they lie in the log, markers included.
+"""Fetch requests as a consumer sends them: they return batches as stored in the log, markers included.
 
-KIP-227 without a session; up to version 12, where topics still go by name. Needs an ACL for Read on the topics.
+Without a fetch session (KIP-227), up to version 12, the last one with topic names. Requires Read on the topics.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ def fetch_request(
     patience_ms: int = 0,
     read_committed: bool = False,
 ) -> object:
-    """Ask for the batches from each partition's offset on; with read_committed up to the last stable offset.
+    """Return a request for batches from each partition's offset on; read_committed: up to the last stable offset.
 
-    A broker may answer with less than there is: of the first partition at least a batch, whatever its size, of others
-    none that is larger than what was asked for.
+    A broker may return less than it has: at least one batch of the first partition, whatever its size, and no batch
+    of other partitions above the requested size.
     """
     from kafka.protocol.consumer import FetchRequest
 
@@ -57,9 +57,9 @@ def fetch_request(
 
 
 def fetched(response: Any) -> Iterator[tuple[TopicPartition, bytes | KctlError]]:
-    """The answer by partition: batches, the last of which may be cut off, or why there are none.
+    """Return the response by partition: batches, of which the last may be incomplete, or an error.
 
-    Raises what the code of the whole answer stands for.
+    Raises the error of the whole response.
     """
     from kctl.protocol.client import error_for
 

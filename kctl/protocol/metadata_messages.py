@@ -25,14 +25,14 @@ _PARTITION_V7 = Layout(**_PARTITION.fields, leader_epoch=INT32)
 
 
 def metadata_is_flexible(version: int) -> bool:
-    """Versions from 9 (KIP-482)."""
+    """Return True for versions from 9 (KIP-482)."""
     return version >= 9
 
 
 class MetadataRequest:
     """A Metadata request and the reader of its responses, in the shape of kafka-python's requests.
 
-    topics: None for all, empty for none. operations: whether to ask for the operations that the user may perform on
+    topics: None for all, empty for none. operations: also request the operations that the user may perform on
     each topic (KIP-430, Kafka 2.3). keep_errors: see `decode_metadata`. Never creates a topic: before v4, a broker
     with auto.create.topics.enable creates the topics that a request names, so all topics are requested instead.
     """
@@ -179,17 +179,17 @@ def _topic_error(code: int, name: str) -> KctlError:
 
 
 def topic_id_text(topic_id: UUID | None) -> str | None:
-    """A topic id as Kafka writes it (org.apache.kafka.common.Uuid): base64url. None for none, also for all zeros."""
+    """Return a topic id as Kafka writes it (org.apache.kafka.common.Uuid, base64url); None if missing or zero."""
     return base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=") if topic_id and topic_id.int else None
 
 
 def topic_id_from_text(text: str) -> UUID:
-    """The reverse. Raises ValueError."""
+    """Parse a topic id as Kafka writes it. Raises ValueError."""
     return UUID(bytes=base64.urlsafe_b64decode(text + "=="))
 
 
 class _PartitionReader:
-    """The partitions of a topic: the part that counts at 100,000 partitions, so it avoids calls for each field.
+    """A parser of a topic's partitions, without a call for each field: 100,000 partitions take most of the time.
 
     After its head come arrays of int32 (replica_nodes, isr_nodes and, from v5, offline_replicas) and tagged fields.
     """
@@ -198,7 +198,7 @@ class _PartitionReader:
         self._reader = reader
         self._head = _PARTITION_V7 if version >= 7 else _PARTITION
         self._arrays = 3 if version >= 5 else 2
-        self._known: dict[bytes, tuple[int, ...]] = {}  # the same few replica lists come again and again
+        self._known: dict[bytes, tuple[int, ...]] = {}  # few replica lists, which repeat
 
     def read(self, topic: str) -> list[PartitionState]:
         reader, head = self._reader, self._head

@@ -1,4 +1,4 @@
-"""Changes of many partitions, asked of the controller some at a time; every partition gets its answer."""
+"""Changes of many partitions by the controller, in several requests, with an outcome for each partition."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from kctl.protocol.codes import ErrorCode
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
 
-# A controller with ZooKeeper writes them one after the other: 300 in one request took longer than its time limit.
+# A controller with ZooKeeper writes them one by one: 300 in one request exceeded its time limit.
 PER_REQUEST = 50
 
 Outcomes = dict[TopicPartition, KctlError | None]
 
 
 def numbers_by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    """Partition numbers by topic, in the order in which they come."""
+    """Return partition numbers by topic, in the order of the input."""
     numbers: dict[str, list[int]] = {}
     for topic, number in partitions:
         numbers.setdefault(topic, []).append(number)
@@ -27,7 +27,7 @@ def numbers_by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int
 
 
 def needs_alter(error_code: int) -> str | None:
-    """A hint for CLUSTER_AUTHORIZATION_FAILED, None for other errors."""
+    """Return the hint for CLUSTER_AUTHORIZATION_FAILED; None for other errors."""
     return "it needs an ACL for Alter on the cluster" if error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED else None
 
 
@@ -39,11 +39,11 @@ def ask_controller(
     *,
     per_request: int = PER_REQUEST,
 ) -> Outcomes:
-    """Partition → its error, or None when it was accepted.
+    """Return partition → its error, or None if the change was accepted.
 
-    parse: an answer's outcomes, raising the error that concerns the whole request. After a request that failed as a
-    whole (no answer, no controller) the rest is not sent: what was asked is OutcomeUnknown, what was not says so.
-    Raises the error of the first request, unless its outcome is unknown.
+    parse: returns the outcomes of a response, or raises the error of the whole request. After a request that failed as
+    a whole (no response, no controller), no more are sent: the partitions in that request are OutcomeUnknown, later
+    ones not sent. Raises the error of the first request, unless its outcome is unknown.
     """
     outcomes: Outcomes = {}
     for start in range(0, len(partitions), per_request):
@@ -61,7 +61,7 @@ def ask_controller(
 
 
 def not_sent(what: object, why: KctlError) -> KctlError:
-    """The error of what was to be asked for in a later request than the one that failed as a whole."""
+    """Return the error of partitions whose request was not sent, because an earlier one failed as a whole."""
     return OperationFailed(f"{what} was not asked for, because an earlier request failed: {why.message}", hint=why.hint)
 
 

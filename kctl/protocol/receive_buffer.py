@@ -1,4 +1,4 @@
-"""Bytes from a peer, in the portions that are asked for, by a deadline that a slow peer cannot extend."""
+"""Bytes from a peer, in portions of a requested size, with a deadline that a slow peer cannot extend."""
 
 from __future__ import annotations
 

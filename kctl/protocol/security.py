@@ -1,4 +1,4 @@
-"""Protocol, login and TLS of connections: as the config file has them, and with the secrets resolved."""
+"""The protocol, login and TLS settings of connections: as in the config file, and with secrets resolved."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class StoredSecurity(Security):
     ) -> None:
         super().__init__(**settings)
         for name in places:
-            object.__delattr__(self, name)  # so that __getattr__ is asked
+            object.__delattr__(self, name)  # so that __getattr__ is called
         object.__setattr__(self, "_places", places)
         object.__setattr__(self, "_warn", warn)
 
@@ -80,7 +80,7 @@ class StoredSecurity(Security):
 
 @dataclass(frozen=True, slots=True)
 class SecuritySettings:
-    """Security as the config file has it: where the secrets are, never the secrets."""
+    """Security settings as in the config file: with the locations of secrets, never the secrets."""
 
     protocol: str = "PLAINTEXT"
     sasl_mechanism: str | None = None
@@ -97,9 +97,9 @@ class SecuritySettings:
     ssl_ciphers: str | None = None
 
     def resolve(self, warn: Callable[[str], None] | None = None) -> Security:
-        """For connections. Each secret is read when it is first needed, which raises UsageError when it is missing.
+        """Return the settings for connections. A secret is read on first use; raises UsageError then if it is missing.
 
-        warn: gets a line when other users can read a secret's file.
+        warn: called with a line if other users can read a secret's file.
         """
         settings = {
             "protocol": self.protocol,
@@ -126,5 +126,5 @@ NO_SETTINGS = SecuritySettings()
 
 
 def full_path(path: str | None) -> str | None:
-    """An absolute path, as the config file needs it: commands run in other folders."""
+    """Return an absolute path for the config file, since commands run in other folders."""
     return None if path is None else str(Path(path).expanduser().absolute())

@@ -30,13 +30,13 @@ class Silence:
         silent_s = max(0.0, self._lost_s - (self._clock() - self._as_of))
         return max(seconds - silent_s, min(seconds, max(_FLOOR_S, seconds * _FLOOR_SHARE)))
 
-    def lost(self, since: float) -> None:
+    def add_lost_time(self, since: float) -> None:
         """Record that the time since `since`, on the clock, was lost."""
         now = self._clock()
         self._lost_s = max(0.0, self._lost_s - (since - self._as_of)) + now - since
         self._as_of = now
 
-    def keeps(self, node: int, error: ConnectionTimedOut, since: float) -> None:
+    def skip(self, node: int, error: ConnectionTimedOut, since: float) -> None:
         """Record that a broker did not respond to a request sent at `since`."""
         now = self._clock()
         self._quiet[node] = (float("inf") if self.for_good else now + now - since, error)

@@ -9,11 +9,11 @@ from kctl.protocol.security import NO_SECURITY, Security
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The cluster that one command talks to. name: the context's, or the servers as given.
+    """The cluster that one command talks to. name: of the context, or the servers as entered.
 
-    context: the one whose servers these are. remembered_id: the id that this context's cluster had. cluster_id and
-    advertised (host:port of the brokers) are known once a client has connected; Kafka 0.10.0 has no id.
-    protected: the context is; kctl.deploy.protection says what else protects the cluster.
+    context: the context of these servers. remembered_id: the context's cluster id at its last connection.
+    cluster_id, advertised (host:port of the brokers): known after a connection; Kafka 0.10.0 has no id.
+    protected: of the context; for other protection of the cluster, see kctl.deploy.protection.
     """
 
     name: str

@@ -1,7 +1,7 @@
 """The few Kafka messages that every command needs, encoded and decoded without a client library.
 
 A command like `topic list` is one ApiVersions and one Metadata request: importing a whole client for them would
-cost more than the rest of the command. Everything else goes through kafka-python's message classes.
+take longer than the rest of the command. Everything else goes through kafka-python's message classes.
 
 A frame is int32 size, header, body, all big-endian (https://kafka.apache.org/protocol):
 
@@ -91,7 +91,7 @@ class Reader:
                 raise WireError("varint too long")
 
     def count(self) -> int:
-        """An array's length; -1 for null."""
+        """Return the length of an array; -1 for null."""
         return self.unsigned_varint() - 1 if self.flexible else self.int32()
 
     def nullable_string(self) -> str | None:
@@ -114,19 +114,19 @@ class Reader:
 
 
 def string(text: str) -> bytes:
-    """A string of a version that is not flexible."""
+    """Return a string of a version that is not flexible."""
     raw = text.encode()
     return INT16.pack(len(raw)) + raw
 
 
 def compact_string(text: str) -> bytes:
-    """A string of a flexible version."""
+    """Return a string of a flexible version."""
     raw = text.encode()
     return unsigned_varint(len(raw) + 1) + raw
 
 
 def unsigned_varint(value: int) -> bytes:
-    """7 bits a byte, the lowest first."""
+    """Return an integer of 7 bits per byte, lowest first."""
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
@@ -136,7 +136,7 @@ def unsigned_varint(value: int) -> bytes:
 
 
 def frame(api_key: int, version: int, correlation_id: int, body: bytes, *, flexible: bool = False) -> bytes:
-    """A whole request, size first."""
+    """Return a whole request, with its size."""
     header = request_header(api_key, version, correlation_id) + (b"\0" if flexible else b"")
     return INT32.pack(len(header) + len(body)) + header + body
 
@@ -151,7 +151,7 @@ def request_header(api_key: int, version: int, correlation_id: int) -> bytes:
 
 
 def encode_api_versions(version: int) -> bytes:
-    """ApiVersionsRequest v0 to v4; from v3 with the client's name and version, which brokers check (KIP-511)."""
+    """Return an ApiVersionsRequest v0 to v4; from v3 with client name and version, which brokers check (KIP-511)."""
     if version < API_VERSIONS_FLEXIBLE:
         return b""
     from kctl import __version__
@@ -161,9 +161,9 @@ def encode_api_versions(version: int) -> bytes:
 
 
 def decode_api_versions(reader: Reader, version: int = 0) -> tuple[int, dict[int, tuple[int, int]]]:
-    """ApiVersionsResponse v0 to v4: error code, and api key → (lowest, highest version).
+    """Return the error code of an ApiVersionsResponse v0 to v4, and API key → (lowest, highest version).
 
-    The header never has tagged fields. With UNSUPPORTED_VERSION the body is of version 0, whatever was asked.
+    The header never has tagged fields. With UNSUPPORTED_VERSION the body is of version 0, whatever was requested.
     """
     error = reader.int16()
     reader.flexible = version >= API_VERSIONS_FLEXIBLE and error != ErrorCode.UNSUPPORTED_VERSION
@@ -186,7 +186,7 @@ class SaslHandshake(NamedTuple):
 
 
 class SaslAuthentication(NamedTuple):
-    """session_lifetime_ms: 0 when the session does not end."""
+    """session_lifetime_ms: 0 if the session does not expire."""
 
     error_code: int
     error_message: str | None
@@ -195,18 +195,18 @@ class SaslAuthentication(NamedTuple):
 
 
 def decode_sasl_handshake(reader: Reader) -> SaslHandshake:
-    """SaslHandshakeResponse v0 and v1."""
+    """Decode a SaslHandshakeResponse v0 or v1."""
     error = reader.int16()
     return SaslHandshake(error, tuple(reader.string() for _ in range(reader.int32())))
 
 
 def encode_sasl_authenticate(token: bytes) -> bytes:
-    """SaslAuthenticateRequest v0 and v1."""
+    """Return a SaslAuthenticateRequest v0 or v1."""
     return INT32.pack(len(token)) + token
 
 
 def decode_sasl_authenticate(reader: Reader, version: int) -> SaslAuthentication:
-    """SaslAuthenticateResponse v0 and v1."""
+    """Decode a SaslAuthenticateResponse v0 or v1."""
     error, message, token = reader.int16(), reader.nullable_string(), reader.nullable_bytes()
     lifetime = reader.int64() if version >= 1 else 0
     return SaslAuthentication(error, message, token or b"", max(0, lifetime))

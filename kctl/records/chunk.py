@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from kctl.model import TopicPartition
 from kctl.records.record import Record
-from kctl.segment.dump.rows import Shown
+from kctl.segment.dump.rows import DecodedRecord
 from kctl.segment.format.record import Header
 
 _NO_HEADERS: tuple[Header, ...] = ()
@@ -27,7 +27,7 @@ class Chunk(NamedTuple):
     keys: Sequence[bytes | None]
     values: Sequence[bytes | None]
     headers: Mapping[int, tuple[Header, ...]]
-    decoded: Sequence[Shown] | None = None
+    decoded: Sequence[DecodedRecord] | None = None
 
     @property
     def size(self) -> int:

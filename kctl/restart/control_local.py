@@ -13,7 +13,7 @@ from kctl.restart.control import Act
 from kctl.restart.hooks import ACTS
 
 if TYPE_CHECKING:
-    from kctl.deploy.waiting import Progress
+    from kctl.deploy.waiting import ProgressReporter
 
 _BUSY_S = 20.0  # each attempt waits for the lock as well
 
@@ -23,7 +23,7 @@ class LocalControl:
 
     acts: Collection[Act] = ACTS
 
-    def __init__(self, cluster: str, *, progress: Progress | None = None, host: Host | None = None) -> None:
+    def __init__(self, cluster: str, *, progress: ProgressReporter | None = None, host: Host | None = None) -> None:
         self._cluster, self._progress, self._host = cluster, progress, host or LocalHost()
         self._names = {node.id: node.name for node in lifecycle.load_cluster(cluster, self._host).brokers}
 

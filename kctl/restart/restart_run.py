@@ -41,7 +41,7 @@ class Clock(Protocol):
     def sleep(self, seconds: float) -> None: ...
 
 
-class RealClock:
+class SystemClock:
     def now(self) -> float:
         return time.monotonic()
 

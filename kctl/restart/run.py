@@ -21,7 +21,7 @@ HOW_TO_RESUME = "run the same command again to resume, or with --abandon to forg
 
 
 def carry_out(run: RestartRun) -> None:
-    """Carry out a run to its end. Raises NotFinished with the next steps."""
+    """Run the restart to its end. Raises NotFinished with the next steps."""
     try:
         _carry_out(run)
     except NotFinished:

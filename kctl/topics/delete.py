@@ -32,7 +32,7 @@ from kctl.protocol.codes import ErrorCode
 from kctl.protocol.metadata_messages import topic_id_from_text, topic_id_text
 from kctl.topics.new_topic import NewTopic, create_request, request_chunks
 from kctl.topics.offsets import newest_records
-from kctl.topics.readers import GroupReader, fetch_readers
+from kctl.topics.readers import ReadingGroup, fetch_readers
 from kctl.topics.sizes import fetch_sizes
 
 if TYPE_CHECKING:
@@ -134,14 +134,14 @@ def losses(
 
 
 def _known_readers(
-    readers: Mapping[str, Sequence[GroupReader]] | None, topic: str, *, complete: bool
+    readers: Mapping[str, Sequence[ReadingGroup]] | None, topic: str, *, complete: bool
 ) -> tuple[TopicReader, ...] | None:
     """Return the readers; None if none is known but some may be hidden or unreadable."""
     rows = tuple(map(_reader, readers[topic])) if readers else ()
     return rows if rows or (readers is not None and complete) else None
 
 
-def _reader(reader: GroupReader) -> TopicReader:
+def _reader(reader: ReadingGroup) -> TopicReader:
     return TopicReader(reader.group, reader.state, reader.assigned_partitions, len(reader.committed))
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kctl.base.input_file import read_input
-from kctl.cluster.kafka_json import MAX_BYTES, entry_fault, load_object, partition_of, read_partitions, shown
+from kctl.cluster.kafka_json import MAX_BYTES, entry_fault, load_object, partition_of, read_partitions, value_text
 from kctl.model import TopicPartition
 
 _KEYS = ("version", "partitions", "topic", "partition", "offset")
@@ -31,7 +31,7 @@ def parse_offset_file(data: bytes, name: str) -> dict[TopicPartition, int]:
             return fault
         tp, offset = partition_of(entry), entry["offset"]
         if type(offset) is not int or not -1 <= offset < 2**63:
-            return f"offset: {shown(offset)} is not an offset"
+            return f"offset: {value_text(offset)} is not an offset"
         if tp in offsets:
             return f"{tp} is listed twice"
         offsets[tp] = offset

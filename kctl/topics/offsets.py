@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from kctl.base.moments import moment_text, parse_moment
 from kctl.cluster.log_offsets import ByLeader, ask_leaders, read_log_offsets
-from kctl.cluster.offsets import Listed, OffsetSpec, list_offsets_each, listed
+from kctl.cluster.offsets import ListedOffset, OffsetSpec, list_offsets_each, listed
 from kctl.errors import KctlError, NotSupported, OperationFailed
 from kctl.model import ClusterState, TopicPartition, TopicState
 
@@ -124,7 +124,7 @@ def log_spans(
 
 def newest_records(
     client: ClusterClient, partitions: Collection[TopicPartition], *, state: ClusterState | None = None
-) -> tuple[dict[TopicPartition, Listed], list[str]]:
+) -> tuple[dict[TopicPartition, ListedOffset], list[str]]:
     """Return the record with the largest timestamp of each partition, and why some are unknown (all before 3.0)."""
     try:
         newest, failed = list_offsets(client, partitions, OffsetSpec.MAX_TIMESTAMP, listed, state=state)
@@ -133,7 +133,7 @@ def newest_records(
     return newest, failure_lines(failed)
 
 
-def _span(start: int, end: int, first: Listed | None, newest: Listed | None) -> LogSpan:
+def _span(start: int, end: int, first: ListedOffset | None, newest: ListedOffset | None) -> LogSpan:
     return LogSpan(
         log_start_offset=start,
         log_end_offset=end,

@@ -25,7 +25,7 @@ _SHARE = "share"  # share groups (KIP-932) have no committed offsets
 
 
 @dataclass(frozen=True, slots=True)
-class GroupReader:
+class ReadingGroup:
     """A group that reads a topic. assigned_partitions: of its members now. committed: offsets by partition."""
 
     group: str
@@ -36,7 +36,7 @@ class GroupReader:
 
 def fetch_readers(
     client: ClusterClient, topics: Collection[str]
-) -> tuple[dict[str, list[GroupReader]] | None, list[str]]:
+) -> tuple[dict[str, list[ReadingGroup]] | None, list[str]]:
     """Return the readers of each topic by group name (None: unreadable), and what is unreadable, one line each."""
     try:
         listing = all_groups(client, members=True)
@@ -48,11 +48,13 @@ def fetch_readers(
     failures += [f"groups of {name} are unknown: {exc.message}" for name, exc in listing.unlisted.items()]
     failures += [f"members are unknown: {exc.message}" for exc in listing.failed_groups.values()]
     coordinators = {name: group.coordinator for name, group in listing.groups.items() if group.type != _SHARE}
-    commits = ask_coordinators(client, coordinators, lambda by: fetch_committed_each(client, by), known=coordinators)
+    commits = ask_coordinators(
+        client, coordinators, lambda by: fetch_committed_each(client, by), coordinators=coordinators
+    )
     failures += [
         f"committed offsets are unknown: {exc.message}" for exc in commits.values() if isinstance(exc, KctlError)
     ]
-    readers: dict[str, list[GroupReader]] = {name: [] for name in topics}
+    readers: dict[str, list[ReadingGroup]] = {name: [] for name in topics}
     for name, group in sorted(listing.groups.items()):
         committed = commits.get(name)
         for topic, reader in _of_group(group, {} if isinstance(committed, KctlError) else committed or {}).items():
@@ -61,7 +63,7 @@ def fetch_readers(
     return readers, failures
 
 
-def _of_group(group: Group, committed: Committed) -> dict[str, GroupReader]:
+def _of_group(group: Group, committed: Committed) -> dict[str, ReadingGroup]:
     by_topic: dict[str, dict[int, int]] = {}
     for (topic, number), offset in committed.items():
         by_topic.setdefault(topic, {})[number] = offset
@@ -69,6 +71,6 @@ def _of_group(group: Group, committed: Committed) -> dict[str, GroupReader]:
     for tp in owners_of(group):
         owned.setdefault(tp.topic, []).append(tp)
     return {
-        topic: GroupReader(group.group, group.state, len(owned.get(topic, ())), by_topic.get(topic, {}))
+        topic: ReadingGroup(group.group, group.state, len(owned.get(topic, ())), by_topic.get(topic, {}))
         for topic in by_topic.keys() | owned.keys()
     }

@@ -33,7 +33,7 @@ Changes = Mapping[str, Sequence[ChangedConfig]]  # by topic
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionLog:
+class RetainedLog:
     """The log of one partition.
 
     offsets: None if the leader is unreadable. first_retained: the first offset that is young enough, −1 if there is
@@ -46,7 +46,7 @@ class PartitionLog:
 
 
 @dataclass(frozen=True, slots=True)
-class Loss:
+class RetentionLoss:
     """The estimated loss of a topic.
 
     known_records, known_bytes: the current contents of the readable partitions. Bytes are the sum of all replicas,
@@ -93,7 +93,7 @@ def _estimates(
     sizes = fetch_sizes(client, state, topics).by_partition
     lines = [f"{topic}: {reason}" for topic, reason in reasons.items()]
     for topic in topics:
-        logs = [PartitionLog(offsets.get(p.tp), retained.get(p.tp), sizes[p.tp]) for p in topic.partitions]
+        logs = [RetainedLog(offsets.get(p.tp), retained.get(p.tp), sizes[p.tp]) for p in topic.partitions]
         lines.append(f"{topic.name}: {loss_text(loss_of(logs, lowered[topic.name]))}")
     return lines
 
@@ -131,7 +131,7 @@ def _first_retained(
     return first
 
 
-def loss_of(logs: Iterable[PartitionLog], limits: Mapping[str, int]) -> Loss:
+def loss_of(logs: Iterable[RetainedLog], limits: Mapping[str, int]) -> RetentionLoss:
     """Return the loss of one topic. limits: the lowered configs. Pure."""
     records = known_records = unknown = 0
     sizes: list[tuple[int, int] | None] = []
@@ -146,13 +146,13 @@ def loss_of(logs: Iterable[PartitionLog], limits: Mapping[str, int]) -> Loss:
         sizes.append(None if size is None else (round(share * size), size))
     complete = [size for size in sizes if size is not None]
     if len(complete) < len(sizes):
-        return Loss(records, known_records, None, None, unknown)
-    return Loss(
+        return RetentionLoss(records, known_records, None, None, unknown)
+    return RetentionLoss(
         records, known_records, sum(deleted for deleted, _ in complete), sum(size for _, size in complete), unknown
     )
 
 
-def _deleted_share(log: PartitionLog, limits: Mapping[str, int]) -> float | None:
+def _deleted_share(log: RetainedLog, limits: Mapping[str, int]) -> float | None:
     """Return the share of the log that exceeds a limit, from 0 to 1; None: unknown."""
     if log.offsets is None:
         return None
@@ -171,7 +171,7 @@ def _deleted_share(log: PartitionLog, limits: Mapping[str, int]) -> float | None
     return min(1.0, max(shares))
 
 
-def loss_text(loss: Loss) -> str:
+def loss_text(loss: RetentionLoss) -> str:
     """Return the estimate as text. Pure."""
     left_out = f"; {counted(loss.unknown, 'partition')} unreadable and not included" if loss.unknown else ""
     if loss.unknown and not loss.known_records:

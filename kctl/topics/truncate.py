@@ -23,7 +23,7 @@ from kctl.topics.offsets import failure_lines, list_offsets, vanished
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
-    from kctl.topics.readers import GroupReader
+    from kctl.topics.readers import ReadingGroup
 
 HIGH_WATERMARK = -1  # as an offset: everything that consumers can read, as in kafka-delete-records
 _POLICY = "cleanup.policy"
@@ -125,7 +125,7 @@ def _check_policies(client: ClusterClient, topics: Collection[str]) -> None:
             )
 
 
-def unread(rows: Iterable[TruncatedPartition], readers: Mapping[str, Sequence[GroupReader]]) -> dict[str, int]:
+def unread(rows: Iterable[TruncatedPartition], readers: Mapping[str, Sequence[ReadingGroup]]) -> dict[str, int]:
     """Return the number of deleted offsets that each group has not read, according to its commits."""
     unread_counts: dict[str, int] = {}
     for row in rows:

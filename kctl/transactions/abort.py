@@ -10,7 +10,7 @@ from kctl.model import PartitionState
 from kctl.protocol.codes import ErrorCode
 from kctl.transactions.hanging import holds
 from kctl.transactions.listing import NEEDS_ALL, all_can_be_listed, describe_transactions, list_transactions
-from kctl.transactions.producers import Producer, describe_producers
+from kctl.transactions.producers import ProducerState, describe_producers
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _POLL_S = 0.1
 
 
-def find_open(client: ClusterClient, partition: PartitionState, start_offset: int) -> Producer:
+def find_open(client: ClusterClient, partition: PartitionState, start_offset: int) -> ProducerState:
     """Return the producer of the transaction that starts at this offset. Raises NotFound, and read errors."""
     producers = _producers(client, partition)
     open_ = {p.current_transaction_start_offset: p for p in producers if p.current_transaction_start_offset is not None}
@@ -31,14 +31,14 @@ def find_open(client: ClusterClient, partition: PartitionState, start_offset: in
     return open_[start_offset]
 
 
-def _producers(client: ClusterClient, partition: PartitionState) -> list[Producer]:
+def _producers(client: ClusterClient, partition: PartitionState) -> list[ProducerState]:
     producers, failed = describe_producers(client, [partition])
     if failed:
         raise failed[partition.tp]
     return producers
 
 
-def refuse_live(client: ClusterClient, producer: Producer) -> None:
+def refuse_live(client: ClusterClient, producer: ProducerState) -> None:
     """Raise Refused if a coordinator knows the transaction, or if this is unknown.
 
     The coordinator will end it; if it is committed, aborting it here would commit only a part.
@@ -69,7 +69,7 @@ def refuse_live(client: ClusterClient, producer: Producer) -> None:
             )
 
 
-def refuse_changed(client: ClusterClient, partition: PartitionState, planned: Producer) -> None:
+def refuse_changed(client: ClusterClient, partition: PartitionState, planned: ProducerState) -> None:
     """Raise Refused or NotFound if the transaction changed during confirmation.
 
     A marker ends whatever transaction the producer has open when it is written.
@@ -85,7 +85,7 @@ def refuse_changed(client: ClusterClient, partition: PartitionState, planned: Pr
 
 
 def abort_transaction(
-    client: ClusterClient, partition: PartitionState, producer: Producer, *, timeout_s: float
+    client: ClusterClient, partition: PartitionState, producer: ProducerState, *, timeout_s: float
 ) -> None:
     """Write an abort marker, and wait until the transaction is closed.
 
@@ -109,14 +109,14 @@ def abort_transaction(
         time.sleep(_POLL_S)
 
 
-def _same(one: Producer, other: Producer) -> bool:
+def _same(one: ProducerState, other: ProducerState) -> bool:
     return (one.producer_id, one.current_transaction_start_offset) == (
         other.producer_id,
         other.current_transaction_start_offset,
     )
 
 
-def _request(producer: Producer) -> Any:
+def _request(producer: ProducerState) -> Any:
     from kafka.protocol.producer import WriteTxnMarkersRequest
 
     marker = WriteTxnMarkersRequest.WritableTxnMarker
@@ -137,7 +137,7 @@ def _request(producer: Producer) -> Any:
     )
 
 
-def _error(code: int, producer: Producer) -> KctlError:
+def _error(code: int, producer: ProducerState) -> KctlError:
     from kctl.protocol.client import error_for
 
     denied = code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED

@@ -22,7 +22,7 @@ from kctl.transactions.listing import (
     describe_transactions,
     list_transactions,
 )
-from kctl.transactions.producers import Producer, describe_producers
+from kctl.transactions.producers import ProducerState, describe_producers
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
@@ -53,7 +53,7 @@ class HangingTransaction:
         return TopicPartition(self.topic, self.partition)
 
 
-def old_transactions(producers: Iterable[Producer], *, now: datetime, longer_than_ms: int) -> list[Producer]:
+def old_transactions(producers: Iterable[ProducerState], *, now: datetime, longer_than_ms: int) -> list[ProducerState]:
     """Return producers whose open transaction has no batch newer than the limit (TransactionsCommand).
 
     A last batch without a timestamp counts as old.
@@ -67,7 +67,7 @@ def old_transactions(producers: Iterable[Producer], *, now: datetime, longer_tha
     ]
 
 
-def find_hanging(client: ClusterClient, old: Sequence[Producer], *, now: datetime) -> list[HangingTransaction]:
+def find_hanging(client: ClusterClient, old: Sequence[ProducerState], *, now: datetime) -> list[HangingTransaction]:
     """Return the transactions that no coordinator reports as open.
 
     Raises OperationFailed or NotAuthorized if any coordinator or transactional id is unreadable: the result would be
@@ -92,7 +92,7 @@ def find_hanging(client: ClusterClient, old: Sequence[Producer], *, now: datetim
 
 def _producers_now(
     client: ClusterClient, hanging: Sequence[HangingTransaction]
-) -> tuple[list[Producer], set[TopicPartition]]:
+) -> tuple[list[ProducerState], set[TopicPartition]]:
     partition_keys = {row.tp for row in hanging}
     topics = client.metadata(sorted({row.topic for row in hanging})).topics.values()
     partitions = [state for topic in topics for state in topic.partitions if state.tp in partition_keys]
@@ -101,7 +101,7 @@ def _producers_now(
 
 
 def still_open(
-    hanging: Iterable[HangingTransaction], now: tuple[Iterable[Producer], Collection[TopicPartition]]
+    hanging: Iterable[HangingTransaction], now: tuple[Iterable[ProducerState], Collection[TopicPartition]]
 ) -> list[HangingTransaction]:
     """Return those that are still open: some may have ended while coordinators were queried.
 
@@ -113,7 +113,7 @@ def still_open(
 
 
 def map_hanging(
-    old: Sequence[Producer],
+    old: Sequence[ProducerState],
     listed: Iterable[TransactionListing],
     described: Mapping[str, Transaction | KctlError],
     *,
@@ -147,7 +147,7 @@ def map_hanging(
     return hanging
 
 
-def holds(state: Transaction, producer: Producer) -> bool:
+def holds(state: Transaction, producer: ProducerState) -> bool:
     """Return True if the coordinator will end this producer's transaction in the partition."""
     return (
         state.producer_id == producer.producer_id

@@ -19,7 +19,7 @@ _PER_REQUEST = 2000  # partitions; a response has up to hundreds of producers fo
 
 
 @dataclass(frozen=True)
-class Producer:
+class ProducerState:
     """A producer of a partition.
 
     last_sequence, last_timestamp: of its last batch. coordinator_epoch: of the last marker that ended one of its
@@ -42,7 +42,7 @@ class Producer:
 
 def describe_producers(
     client: ClusterClient, partitions: Iterable[PartitionState], *, broker_id: int | None = None
-) -> tuple[list[Producer], dict[TopicPartition, KctlError]]:
+) -> tuple[list[ProducerState], dict[TopicPartition, KctlError]]:
     """Return the producers of partitions, in order, and the error of each unreadable partition.
 
     Sends one request per leader for all of its partitions, in rounds if there are very many. broker_id: query this
@@ -59,7 +59,7 @@ def describe_producers(
             )
         else:
             by_node.setdefault(node, []).append(partition.tp)
-    producers: dict[TopicPartition, list[Producer]] = {}
+    producers: dict[TopicPartition, list[ProducerState]] = {}
     rounds = max((len(tps) for tps in by_node.values()), default=0)
     for start in range(0, rounds, _PER_REQUEST):
         requested = {node: tps[start : start + _PER_REQUEST] for node, tps in by_node.items() if tps[start:]}
@@ -80,7 +80,7 @@ def _request(tps: Sequence[TopicPartition]) -> Any:
 def _collect(
     requested: Mapping[int, Sequence[TopicPartition]],
     responses: Mapping[int, Any],
-    producers: dict[TopicPartition, list[Producer]],
+    producers: dict[TopicPartition, list[ProducerState]],
     failed: dict[TopicPartition, KctlError],
 ) -> None:
     from kctl.protocol.client import error_for
@@ -107,8 +107,8 @@ def _collect(
                 producers[tp] = [_producer(tp, each) for each in row.active_producers]
 
 
-def _producer(tp: TopicPartition, row: Any) -> Producer:
-    return Producer(
+def _producer(tp: TopicPartition, row: Any) -> ProducerState:
+    return ProducerState(
         topic=tp.topic,
         partition=tp.partition,
         producer_id=row.producer_id,

@@ -20,7 +20,7 @@ from kctl.validate.leftovers import DOWN, UP, brokers_of
 from kctl.validate.zookeepers import HookZookeepers, LocalZookeepers, ZookeeperControl, by_hooks
 
 if TYPE_CHECKING:
-    from kctl.deploy.waiting import Progress
+    from kctl.deploy.waiting import ProgressReporter
 
 START_S = 180.0  # start timeout during clean-up
 
@@ -61,7 +61,7 @@ def local_cluster(brokers: Collection[Broker]) -> ClusterSpec | None:
 
 
 def find_fault_injection(
-    brokers: Mapping[int, Broker], hooks: Path | None, target: Target, *, progress: Progress | None = None
+    brokers: Mapping[int, Broker], hooks: Path | None, target: Target, *, progress: ProgressReporter | None = None
 ) -> FaultInjection:
     """Return the fault injection for a cluster.
 
@@ -96,7 +96,7 @@ def find_fault_injection(
     return _local_injection(spec, progress)
 
 
-def _local_injection(spec: ClusterSpec, progress: Progress | None = None) -> FaultInjection:
+def _local_injection(spec: ClusterSpec, progress: ProgressReporter | None = None) -> FaultInjection:
     from kctl.restart.control_local import LocalControl
 
     control = LocalControl(spec.name, progress=progress)

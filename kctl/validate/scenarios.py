@@ -76,7 +76,7 @@ def rolling_restart(stage: Stage) -> None:
     """Restart all brokers one by one, like `kctl cluster restart --rolling`."""
     from kctl.base import journal
     from kctl.restart.live_cluster import LiveCluster
-    from kctl.restart.restart_run import RealClock, RestartOptions, RestartRun
+    from kctl.restart.restart_run import RestartOptions, RestartRun, SystemClock
     from kctl.restart.run import carry_out
     from kctl.restart.steps import RestartStep, begin_entry, replay
 
@@ -94,7 +94,7 @@ def rolling_restart(stage: Stage) -> None:
         options = RestartOptions(stable_interval_s=1.0, broker_timeout_s=stage.wait_s, elect=elect)
         run_state = replay(run_journal.entries, name=str(run_journal.path))
         carry_out(
-            RestartRun(cluster, stage.breaker, run_journal, run_state, options, _RestartProgress(stage), RealClock())
+            RestartRun(cluster, stage.breaker, run_journal, run_state, options, _RestartProgress(stage), SystemClock())
         )
     stage.wait_for_recovery()
     stage.wait_for_writes()

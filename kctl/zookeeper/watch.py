@@ -40,7 +40,7 @@ class NodeChange:
 
 
 @dataclass(frozen=True, slots=True)
-class _Snapshot:
+class _NodeSnapshot:
     """A node (None: it does not exist) and the names of its children."""
 
     node: Node | None
@@ -66,7 +66,7 @@ def watch(
         before = after
 
 
-def _retry_snapshot(client: ZooKeeper, path: str, lost_after_s: float, show_secrets: bool) -> _Snapshot:
+def _retry_snapshot(client: ZooKeeper, path: str, lost_after_s: float, show_secrets: bool) -> _NodeSnapshot:
     """Take a snapshot; if the connection is lost, retry over a new one."""
     deadline = time.monotonic() + lost_after_s
     while True:
@@ -81,22 +81,22 @@ def _retry_snapshot(client: ZooKeeper, path: str, lost_after_s: float, show_secr
         time.sleep(_RECONNECT_POLL_S)
 
 
-def _take_snapshot(client: ZooKeeper, path: str, show_secrets: bool) -> _Snapshot:
+def _take_snapshot(client: ZooKeeper, path: str, show_secrets: bool) -> _NodeSnapshot:
     """Read the node and set watches for the next change."""
     with translating_errors(client, path):
         if client.exists(path, watch=True) is not None:
             try:
                 data, stat = client.get(path)
                 names = client.get_children(path, watch=True)
-                return _Snapshot(
+                return _NodeSnapshot(
                     node_of(path, data, stat, show_secrets=show_secrets, chroot=client.chroot), frozenset(names)
                 )
             except NoNode:  # deleted meanwhile
                 pass
-    return _Snapshot(None, frozenset())
+    return _NodeSnapshot(None, frozenset())
 
 
-def changes(path: str, before: _Snapshot, after: _Snapshot) -> Iterator[NodeChange]:
+def changes(path: str, before: _NodeSnapshot, after: _NodeSnapshot) -> Iterator[NodeChange]:
     """Yield the changes between two snapshots. Pure except for the time."""
     old, new = before.node, after.node
     if new is None:
@@ -106,7 +106,7 @@ def changes(path: str, before: _Snapshot, after: _Snapshot) -> Iterator[NodeChan
     if old is None:
         yield _change("created", path, after)
     elif old.stat.czxid != new.stat.czxid:
-        yield _change("deleted", path, _Snapshot(None, frozenset()))
+        yield _change("deleted", path, _NodeSnapshot(None, frozenset()))
         yield _change("created", path, after)
     elif old.stat.mzxid != new.stat.mzxid:
         yield _change("changed", path, after)
@@ -116,7 +116,7 @@ def changes(path: str, before: _Snapshot, after: _Snapshot) -> Iterator[NodeChan
         yield NodeChange(_now(), "child added", child_path(path, name))
 
 
-def _change(event: ChangeEvent, path: str, snapshot: _Snapshot) -> NodeChange:
+def _change(event: ChangeEvent, path: str, snapshot: _NodeSnapshot) -> NodeChange:
     node = snapshot.node
     if node is None:
         return NodeChange(_now(), event, path)

@@ -1,4 +1,4 @@
-"""Runs of shipped playbooks, as their tests need them."""
+"""Runs of shipped playbooks for their tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kctl_testing import Result
 
 @dataclass(frozen=True)
 class BookRun:
-    """What became of a run, by its report."""
+    """The outcome of a run, from its report."""
 
     result: Result
     report: Mapping[str, Any]
@@ -28,7 +28,7 @@ class BookRun:
         return str(self.report["status"])
 
     def step(self, name: str) -> Mapping[str, Any]:
-        """One step of it."""
+        """Return a step of the run."""
         return next(dict(each) for each in self.report["steps"] if each["step"] == name)
 
     def told(self, name: str) -> str:
@@ -42,7 +42,7 @@ class BookRun:
 
 
 class Books:
-    """kctl with a HOME of its own, in which the cluster for playbooks is the current context."""
+    """kctl with its own HOME, where the cluster for playbooks is the current context."""
 
     NAME = "books"
 
@@ -50,7 +50,7 @@ class Books:
         self.kctl = InProcess(home, shared)
 
     def run(self, name: str, *options: str, **parameters: str) -> BookRun:
-        """Run a playbook; the report is what `-o json` prints."""
+        """Run a playbook, and return its report as printed by `-o json`."""
         given = [word for key, value in parameters.items() for word in ("-p", f"{key}={value}")]
         result = self.kctl("playbook", "run", name, *given, *options, "-o", "json")
         assert result.out, str(result)

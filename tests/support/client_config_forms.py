@@ -1,8 +1,9 @@
-"""Forms of sasl.jaas.config and of .properties files, and what Java reads in them.
+"""Forms of sasl.jaas.config and of .properties files, and how Java parses them.
 
     python tests.support.client_config_forms.py LIBS_OF_KAFKA
 
-asks Java (kafka-clients and java.util.Properties) once and writes tests/data/jaas_forms.json and properties_forms.json.
+parses them with Java (kafka-clients and java.util.Properties) and writes jaas_forms.json and properties_forms.json in
+tests/data.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
 
 def jaas_forms() -> list[str]:
-    """Texts, without a form twice."""
+    """Return the texts, without duplicates."""
     return list(dict.fromkeys(_jaas_forms()))
 
 
@@ -101,7 +102,7 @@ def _jaas_forms() -> Iterator[str]:
 
 
 def properties_forms() -> list[bytes]:
-    """Bytes of files, without a form twice. A key that is there twice is not among them: kctl refuses it."""
+    """Return the bytes of files, without duplicates. None has a key twice, which kctl rejects."""
     return list(dict.fromkeys(_properties_forms()))
 
 
@@ -156,7 +157,7 @@ def _properties_forms() -> Iterator[bytes]:
 
 
 def ask_java(libs: str, kind: str, forms: list[bytes]) -> list[list[str] | None]:
-    """For each form the texts that Java answers with, None where it refuses."""
+    """Return Java's result for each form; None if Java rejects the form."""
     argv = ["java", "-cp", f"{libs}/*", str(Path(__file__).with_name("ClientConfigForms.java"))]
     lines = "".join(f"{kind} {base64.b64encode(form).decode()}\n" for form in forms)
     done = subprocess.run(argv, input=lines, capture_output=True, text=True, check=True)

@@ -1,9 +1,9 @@
-"""Run kctl's command line, and send this process a signal in the middle of a copy.
+"""Run a kctl command, and send this process a signal in the middle of a copy.
 
     python clone_killed.py SIGNAL sent|answered NUMBER ARGUMENT…
 
-sent: behind the `NUMBER`th batch that the sender was given. answered: when the `NUMBER`th answer to a Produce request
-has come, before anything is made of it. Ends as kctl does when there are fewer.
+sent: after the `NUMBER`th batch was passed to the sender. answered: after the `NUMBER`th response to a Produce request
+arrived, before it is processed. With fewer, kctl ends normally.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kctl.records.produce.sender import Sender
 
 
 def main() -> int:
-    """Exit code of kctl; -9 for SIGKILL."""
+    """Return the exit code of kctl; -9 for SIGKILL."""
     number, moment, left = signal.Signals[sys.argv[1]], sys.argv[2], int(sys.argv[3])
     name = {"sent": "add_batch", "answered": "_handle"}[moment]
     original = getattr(Sender, name)

@@ -1,4 +1,4 @@
-"""What the tests of clusters share: looking at processes and folders without asking kctl."""
+"""Helpers for tests of clusters: inspect processes and folders without kctl."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kctl_testing import Kctl
 
 
 def processes_of(home: Path) -> dict[str, int]:
-    """Brokers and ZooKeepers whose config file lies below `home`: node name → pid."""
+    """Return node name → pid of brokers and ZooKeepers whose config file is below `home`."""
     found = process.find_processes(lambda argv: is_node_command(argv) and argv[-1].startswith(f"{home}/"))
     return {Path(argv[-1]).parent.name: identity.pid for identity, argv in found}
 
@@ -26,7 +26,7 @@ def clusters_dir(kctl: Kctl) -> Path:
 
 @contextmanager
 def nothing_left_running(kctl: Kctl) -> Iterator[None]:
-    """Destroy every cluster of this home at the end, and fail when a process is left even so."""
+    """Destroy every cluster of this home at the end, and fail if a process still runs."""
     try:
         yield
     finally:
@@ -39,7 +39,7 @@ def nothing_left_running(kctl: Kctl) -> Iterator[None]:
 
 
 def wait_for(path: Path, *, seconds: float = 30) -> None:
-    """Until the file exists, looked for often: to act in the middle of something."""
+    """Wait until the file exists, with short pauses, to act in the middle of an operation."""
     deadline = time.monotonic() + seconds
     while not path.exists():
         assert time.monotonic() < deadline, f"{path} did not appear within {seconds:g} s"

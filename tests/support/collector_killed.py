@@ -1,10 +1,10 @@
-"""Collect snapshots of a real cluster in children, one after the other, and kill -9 each at a moment of chance.
+"""Collect snapshots of a real cluster in child processes, one after the other, and kill -9 each at a random time.
 
     python collector_killed.py STORE BOOTSTRAP KILLS SEED
 
-Passes follow each other without a pause, and the hour is compacted after each, so that kills fall into all of it.
+Passes follow each other without a pause, and the hour is compacted after each, so that kills hit every phase.
 Prints a line of JSON for each pass that a child reported as stored, [at_ms, rows of groups, of commits, of logs, of
-replicas]: what must be in the store.
+replicas]: the minimum content of the store.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from kctl.history.snapshots.store import create_store
 from kctl.protocol.client import connect
 from kctl.protocol.target import Target
 
-LONGEST_S = 0.5  # that a child lives after its first pass, or its second or third
+LONGEST_S = 0.5  # from a child's first, second or third pass to its kill
 
 
 def collect(store: Path, bootstrap: str, told: int) -> None:
-    """Passes until the process is killed; a line into `told` for each."""
+    """Make passes until the process is killed. Writes a line into `told` for each."""
     with connect(Target("killed", tuple(bootstrap.split(",")))) as client:
         cluster_id = client.metadata(()).cluster_id
         create_store(store, cluster_id)
@@ -47,17 +47,17 @@ def collect(store: Path, bootstrap: str, told: int) -> None:
 
 
 def counts(report: PassReport) -> tuple[int, int, int, int]:
-    """How many rows a pass has in groups, commits, logs and replicas."""
+    """Return the numbers of rows of a pass in groups, commits, logs and replicas."""
     return report.group_count, report.commits, report.partition_count, report.replica_count
 
 
 def complain(text: str) -> None:
-    """Housekeeping has nothing to tell here."""
+    """Fail: housekeeping must not report anything here."""
     sys.exit(f"housekeeping: {text}")
 
 
 def main() -> int:
-    """0 when as many children were killed as asked."""
+    """Return 0 if the requested number of children was killed."""
     store, bootstrap, kills, seed = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
     chance = random.Random(seed)
     import kafka  # noqa: F401 - once, not in each child

@@ -1,4 +1,4 @@
-"""docs/reference.md, made from the command tree. `python tests/support/command_reference.py` writes it anew."""
+"""docs/reference.md from the command tree. `python tests/support/command_reference.py` regenerates it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import typer
 from kctl.commands.app import GROUPS, load
 from kctl.commands.terminal.common_options import common_options, help_record
 
-# An example goes to the end of its paragraph.
+# An example extends to the end of its paragraph.
 _EXAMPLE = re.compile(r"^Example: (.*(?:\n.+)*)", re.MULTILINE)
 
 TARGET = Path(__file__).resolve().parents[2] / "docs" / "reference.md"
@@ -56,7 +56,7 @@ def _commands(path: str, group: Any) -> Iterator[str]:
 
 
 def render() -> str:
-    """The whole reference as Markdown."""
+    """Return the whole reference as Markdown."""
     lines = [HEAD, "## Global options\n", "Every command accepts them, before or after its name.\n"]
     lines += ["| option | meaning |", "| --- | --- |", *_option_rows(list(common_options())), ""]
     for name, (_, text) in GROUPS.items():

@@ -1,11 +1,11 @@
-"""Every command of kctl, with what its help says."""
+"""All commands of kctl and their help."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-# Commands that change nothing of a cluster, a file of the user's or a context; all others have --dry-run.
+# Commands that do not change a cluster, a user's file or a context. All others have --dry-run.
 READING = {
     "cluster status", "cluster list", "cluster logs", "cluster env", "cluster health", "doctor", "cluster diagnose",
     "context list", "context show", "context test",
@@ -29,7 +29,7 @@ READING = {
 
 
 def every_command() -> Iterator[tuple[str, Any]]:
-    """«topic list» and its click command, for all that are no groups."""
+    """Yield the path of each command, e.g. `topic list`, with its click command. Groups are skipped."""
     from kctl.commands import app
 
     for name in app.GROUPS:
@@ -45,6 +45,6 @@ def _below(path: str, command: Any) -> Iterator[tuple[str, Any]]:
 
 
 def example_of(command: Any) -> str:
-    """The command line behind «Example:», in one line; empty without."""
+    """Return the command line after `Example:` as one line; empty if there is none."""
     _, found, text = (command.help or "").partition("Example:")
     return " ".join(text.split("\n\n")[0].split()) if found else ""

@@ -1,4 +1,4 @@
-"""When an offset was committed, in plain Python: the oracle of kctl.history.commits.commit_times."""
+"""The commit time of an offset in plain Python: the oracle of kctl.history.commits.commit_times."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kctl.history.commits.matching import SLACK_MS
 
 
 class CommitTime(NamedTuple):
-    """A commit that took effect at `at_ms`. committed_offset None: a removal; commit_ms: when it was made, if known."""
+    """A commit that took effect at `at_ms`. committed_offset None: a deletion; commit_ms: its time, if known."""
 
     at_ms: int
     committed_offset: int | None
@@ -21,10 +21,10 @@ class CommitTime(NamedTuple):
 def commit_time_of(
     commits: Sequence[CommitTime], at_ms: int, committed_offset: int | None, *, slack_ms: int = SLACK_MS
 ) -> int | None:
-    """When `committed_offset`, seen at `at_ms`, was committed; None: not known.
+    """Return when `committed_offset`, read at `at_ms`, was committed; None if unknown.
 
-    commits: of one group and partition, in the order of the log. Times that go back count as the latest before: brokers
-    whose clocks differ have led the log one after the other.
+    commits: of one group and partition, in the order of the log. A time before the previous one counts as that one:
+    successive leaders of the log may have different clocks.
     """
     if committed_offset is None or committed_offset < 0:
         return None

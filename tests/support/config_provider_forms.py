@@ -1,8 +1,8 @@
-"""Values with config providers, and what Kafka's own providers make of them.
+"""Values with config providers, and the results of Kafka's own providers.
 
     python tests/support/config_provider_forms.py LIBS_OF_KAFKA
 
-asks Java (kafka-clients) once and writes tests/data/config_provider_forms.json. DIR stands for a folder with FILES.
+evaluates them with Java and writes tests/data/config_provider_forms.json. DIR stands for a folder with FILES.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ LINKS = {"mounted/link": "password", "mounted/outside": "../other/password", "mo
 
 
 def make_folder(folder: Path) -> None:
-    """FILES and LINKS in a folder."""
+    """Create FILES and LINKS in a folder."""
     for name, data in FILES.items():
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_bytes(data)
@@ -66,7 +66,7 @@ def make_folder(folder: Path) -> None:
 
 
 def forms() -> list[tuple[str, str, str]]:
-    """(value, allowed.paths, allowlist.pattern), without a form twice."""
+    """Return (value, allowed.paths, allowlist.pattern), without duplicates."""
     return list(dict.fromkeys(_forms()))
 
 
@@ -136,7 +136,7 @@ def _values() -> Iterator[str]:
 
 
 def ask_java(libs: str, folder: Path) -> list[str]:
-    """For each form "=" and the value, or "!" and the exception. DIR stands for the folder in both."""
+    """Return "=" and the value, or "!" and the exception, for each form. DIR stands for the folder in both."""
     argv = ["java", "-Dfile.encoding=UTF-8", "-Dsun.jnu.encoding=UTF-8", "-cp", f"{libs}/*",
             str(Path(__file__).with_name("ConfigProviderForms.java"))]  # fmt: skip
     lines = "".join(
@@ -145,7 +145,7 @@ def ask_java(libs: str, folder: Path) -> list[str]:
     )
     env = {**os.environ, **ENVIRONMENT, "LC_ALL": "C.UTF-8"}
     done = subprocess.run(argv, input=lines, capture_output=True, text=True, check=True, env=env)
-    answers = [line for line in done.stdout.splitlines() if line[:1] in {"=", "!"}]  # others are its log
+    answers = [line for line in done.stdout.splitlines() if line[:1] in {"=", "!"}]  # other lines are log output
     assert len(answers) == len(forms()), done.stderr
     return [
         "=" + base64.b64decode(each[1:]).decode().replace(str(folder), "DIR") if each[0] == "=" else each

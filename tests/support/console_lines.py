@@ -1,6 +1,6 @@
-"""Lines as kafka-console-producer reads them: a table of options and inputs, and what Java makes of each.
+"""Lines as kafka-console-producer reads them: options, inputs, and the records that Java reads.
 
-python tests/support/console_lines.py KAFKA_HOME        writes tests/data/console_lines.json anew
+python tests/support/console_lines.py KAFKA_HOME        regenerates tests/data/console_lines.json
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _EQUAL_OPTIONS: tuple[dict[str, str], ...] = (
 
 
 def cases() -> list[tuple[dict[str, str], str]]:
-    """Options of the reader, and an input."""
+    """Return pairs of reader options and an input."""
     inputs = [f"k1:v1{end}k2:NULL{end}v3{tail}" for end in _ENDS[1:] for tail in _ENDS]
     plain = ["".join(pair) for pair in itertools.product(_LINES, ("", "\n", "\r\n", "\r"))]
     headed = [f"{line}{end}" for line in _HEADED for end in ("\n", "\r\n")]
@@ -74,7 +74,7 @@ def cases() -> list[tuple[dict[str, str], str]]:
 
 
 def answers(kafka_home: Path) -> list[tuple[dict[str, str], list[list[Any]]]]:
-    """For each set of options: inputs, with the records that Java makes of them and why it gives up behind them."""
+    """Return for each set of options the inputs, with the records that Java reads and the error that ends them."""
     table = cases()
     lines = "".join(
         "\x1f".join(f"{name}={_encoded(value)}" for name, value in options.items()) + f"\t{_encoded(text)}\n"

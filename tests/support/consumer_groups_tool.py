@@ -1,4 +1,4 @@
-"""kafka-consumer-groups, Kafka's own tool, as tables of tests."""
+"""Kafka's kafka-consumer-groups, with its output as tables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _MARK = "\x1e"
 
 
 def run_each(bootstrap: str, kafka_home: Path, *commands: Sequence[str]) -> list[str]:
-    """What it writes for each command, all in one JVM."""
+    """Return the output of each command, run in one JVM."""
     argv = ["java", "-Xmx256M", "-cp", f"{kafka_home}/libs/*", str(_RUNNER)]
     lines = "".join(
         "\t".join(["--bootstrap-server", bootstrap, "--timeout", "60000", *command]) + "\n" for command in commands
@@ -23,14 +23,14 @@ def run_each(bootstrap: str, kafka_home: Path, *commands: Sequence[str]) -> list
 
 
 def described(bootstrap: str, kafka_home: Path, *groups: str) -> dict[tuple[str, ...], tuple[str, ...]]:
-    """(group, topic, partition) → (committed, end, lag, client, host), as it writes them; no groups: all there are."""
+    """Return (group, topic, partition) → (committed, end, lag, client, host) as printed. groups: empty for all."""
     chosen = [arg for group in groups for arg in ("--group", group)] or ["--all-groups"]
     (written,) = run_each(bootstrap, kafka_home, ["--describe", *chosen])
     return offsets_in(written)
 
 
 def offsets_in(written: str) -> dict[tuple[str, ...], tuple[str, ...]]:
-    """The rows of --describe, as `described` has them."""
+    """Return the rows of --describe in the form of `described`."""
     rows: dict[tuple[str, ...], tuple[str, ...]] = {}
     for line in written.splitlines():
         cells = line.split()
@@ -41,7 +41,7 @@ def offsets_in(written: str) -> dict[tuple[str, ...], tuple[str, ...]]:
 
 
 def resets_in(written: str) -> dict[tuple[str, int], int]:
-    """The rows of --reset-offsets, which it parts by spaces alone: topic and partition → new offset."""
+    """Return topic and partition → new offset from --reset-offsets, whose columns only spaces separate."""
     cells = written.partition("NEW-OFFSET")[2].split()
     rows = zip(cells[1::4], cells[2::4], cells[3::4], strict=True)
     return {(topic, int(partition)): int(offset) for topic, partition, offset in rows}

@@ -1,8 +1,8 @@
-"""Tests that fail are repeated once, alone, at the end of a run: those that pass then are flaky, and are listed.
+"""Repeats of failed tests, once and alone, at the end of a run. Tests that then pass are flaky and are listed.
 
-A run with KCTL_TEST_FAILED_FILE set records each failure there, one JSON object a line (see `FailureRecorder`).
+A run with KCTL_TEST_FAILED_FILE set records each failure there, one JSON object per line (see `FailureRecorder`).
 `python tests/support/failed_tests.py FILE OUTCOME` repeats them in one process, writes a line for each to OUTCOME, and
-exits with 0 only if all of them passed. A flaky test is a defect to fix, but no reason to refuse a change.
+exits with 0 only if all of them passed. A flaky test is a defect to fix, but does not block a change.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from pathlib import Path
 import pytest
 
 FAILED_FILE = "KCTL_TEST_FAILED_FILE"
-MAX_REPEATS = 30  # more than that is no accident, and repeating it would only cost time
+MAX_REPEATS = 30  # more failures have a common cause, and repeats would only take time
 
 
 class FailureRecorder:
     """A pytest plugin that appends each failed test to a file: {"test": node id, "error": first line of the error}.
 
-    What fails while tests are collected has "test": null: it cannot be repeated.
+    A failure of the collection has "test": null and cannot be repeated.
     """
 
     def __init__(self, path: Path) -> None:
@@ -44,21 +44,21 @@ class FailureRecorder:
 
 
 def register(config: pytest.Config) -> None:
-    """Record the failures of this run if the environment names a file; with xdist, in the controlling process alone."""
+    """Record the failures of this run if the environment names a file; with xdist, only in the controlling process."""
     path = os.environ.get(FAILED_FILE)
     if path and not hasattr(config, "workerinput"):
         config.pluginmanager.register(FailureRecorder(Path(path)), "kctl-failure-recorder")
 
 
 def first_error_line(report: pytest.TestReport | pytest.CollectReport) -> str:
-    """The first line of what went wrong, at most 200 characters."""
+    """Return the first line of the error, at most 200 characters."""
     crash = getattr(report.longrepr, "reprcrash", None)
     lines = (crash.message if crash else report.longreprtext).strip().splitlines()
     return str(lines[0])[:200] if lines else "no message"
 
 
 def read_failures(path: Path) -> dict[str | None, str]:
-    """The failed tests in the order of their failures, each with its first error."""
+    """Return the failed tests in the order of their failures, each with its first error."""
     failures: dict[str | None, str] = {}
     for line in path.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
@@ -67,7 +67,7 @@ def read_failures(path: Path) -> dict[str | None, str]:
 
 
 def describe(failures: Mapping[str | None, str], failed_again: Iterable[str | None]) -> list[str]:
-    """One line for each failure: whether the test is flaky or failed twice, its name, and its first error."""
+    """Return one line per failure: flaky or failed twice, the name of the test, and its first error."""
     again = set(failed_again)
     return [f"{'failed twice' if test in again else 'flaky'}: {test}: {error}" for test, error in failures.items()]
 
@@ -88,7 +88,7 @@ def repeat(path: Path, outcome: Path) -> int:
         env={**os.environ, FAILED_FILE: str(second)}, stdin=subprocess.DEVNULL, check=False,
     )  # fmt: skip
     failed_again: Iterable[str | None] = read_failures(second)
-    if done.returncode not in {0, 1}:  # pytest could not do its work, so no test has passed
+    if done.returncode not in {0, 1}:  # pytest itself failed, so no test has passed
         failed_again = list(failures)
     outcome.write_text("".join(f"{line}\n" for line in describe(failures, failed_again)), encoding="utf-8")
     return 0 if done.returncode == 0 and not failed_again else 1

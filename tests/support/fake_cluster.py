@@ -1,7 +1,7 @@
 """A programmable cluster in memory, behind the interface of ClusterClient.
 
-A real broker cannot be made to lose an answer, to return a chosen error code, or to be of another version on demand.
-What a test does not script is answered from the topics, groups and offsets of the fake.
+A real broker cannot drop a response, return a chosen error code, or have another version on demand. Requests that a
+test does not script are answered from the topics, groups and offsets of the fake.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Reply: TypeAlias = Any
 
 
 class Sent(NamedTuple):
-    """One request. node: None for the controller and for metadata of any broker."""
+    """A request. node: None for the controller, and for metadata from any broker."""
 
     node: int | None
     api: str
@@ -41,7 +41,7 @@ class FakeCluster:
 
     offsets: committed, by group. logs: first and last offset by partition. codes: error code by API, then by topic or
     group. hidden: topics that may not be described. operations: allowed by topic. old:
-    brokers take one group in a request.
+    brokers accept one group per request.
     """
 
     def __init__(
@@ -77,20 +77,20 @@ class FakeCluster:
 
     @property
     def client(self) -> ClusterClient:
-        """The cluster as the code under test takes it."""
+        """Return the cluster as a ClusterClient, for the code under test."""
         return cast("ClusterClient", self)
 
     @property
     def sent(self) -> Counter[str]:
-        """The number of requests of each API."""
+        """Return the number of requests by API."""
         return Counter(each.api for each in self.requests)
 
     def script(self, api: str, *replies: Reply, node: int | None = None) -> None:
-        """Give the next requests these replies, each once. node: only on this broker."""
+        """Reply to the next requests with these, each once. node: only on this broker."""
         self._scripts[api, node].extend(replies)
 
     def always(self, api: str, reply: Reply, *, node: int | None = None) -> None:
-        """Give each request this reply."""
+        """Reply to all requests with this."""
         self._standing[api, node] = reply
 
     def lead(self, tp: TopicPartition, leader: int) -> None:

@@ -1,4 +1,4 @@
-"""What the tests of groups look at, made with kafka-python's own clients."""
+"""Consumer groups for tests, created with kafka-python's clients."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def join(consumer: Any, *, what: str) -> None:
 
 
 class Admin:
-    """Commits, cuts and fills, and joins groups."""
+    """An admin that commits offsets, deletes and writes records, and joins groups."""
 
     def __init__(self, bootstrap: str) -> None:
         self.target = Target("tests", tuple(bootstrap.split(",")))
 
     def commit(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
-        """Commit offsets for a group without members; its coordinator may be away for a moment on a slow machine."""
+        """Commit offsets for a group without members; its coordinator may be unavailable for a moment."""
         from kafka.errors import KafkaError
         from kafka.structs import OffsetAndMetadata, TopicPartition
 
@@ -51,7 +51,7 @@ class Admin:
 
     @contextmanager
     def open_commit(self, group: str, topic: str, offsets: Mapping[int, int]) -> Iterator[None]:
-        """Commit offsets within a transaction that is open as long as the block, and is aborted then."""
+        """Commit offsets in a transaction that stays open for the block and is then aborted."""
         from kafka.structs import OffsetAndMetadata, TopicPartition
 
         with connect(self.target) as client:
@@ -74,7 +74,7 @@ class Admin:
             admin.delete_records({TopicPartition(topic, partition): before})
 
     def fill(self, topic: str, partitions: int, records: int) -> None:
-        """Write so many records to each partition."""
+        """Write this many records to each partition."""
         with connect(self.target) as client:
             producer = client.producer()
             for number in range(partitions * records):
@@ -85,7 +85,7 @@ class Admin:
     def member(
         self, group: str, topic: str, *, client_id: str = "test-member", instance_id: str | None = None
     ) -> Iterator[Any]:
-        """A classic consumer of kafka-python's that has joined and commits nothing."""
+        """Yield a classic kafka-python consumer that has joined and commits nothing."""
         with connect(self.target) as client:
             consumer = client.consumer(
                 topic,

@@ -1,4 +1,4 @@
-"""Growth from all sizes at once, in plain Python: the oracle of kctl.history.evaluate.growth."""
+"""The growth from all sizes at once, in plain Python: the oracle of kctl.history.evaluate.growth."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from kctl.history.retention.growth import Growth
 
 
 class SizeSample(NamedTuple):
-    """A size at a moment (ms)."""
+    """A size at a time (ms)."""
 
     at_ms: int
     size_bytes: int
 
 
 def growth(samples: Iterable[SizeSample]) -> Growth | None:
-    """The growth over all samples, in any order; the first of each moment counts. None without samples."""
+    """Return the growth over all samples, in any order; the first of each time counts. None without samples."""
     by_time: dict[int, int] = {}
     for at_ms, size in samples:
         by_time.setdefault(at_ms, size)

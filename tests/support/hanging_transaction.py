@@ -1,6 +1,6 @@
-"""A transaction that no coordinator knows of: a batch of one, sent without saying so to the coordinator before.
+"""A transaction that no coordinator knows: a transactional batch, sent without adding its partition first.
 
-Brokers take it that have transaction.partition.verification.enable=false (before KIP-890 all did).
+Brokers accept it with transaction.partition.verification.enable=false (before KIP-890, all did).
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from segment_files import batch
 
 
 def hang(client: ClusterClient, topic: str, *, minutes: float) -> tuple[int, int]:
-    """Write it to partition 0, as of so many minutes ago; its producer id and the offset at which it begins."""
+    """Write it to partition 0, dated this many minutes ago. Return the producer id and the first offset."""
     from kafka.protocol.producer import InitProducerIdRequest, ProduceRequest
 
     made = None
 
     def ready() -> bool:
-        """A broker that has just started has no ids to give yet (COORDINATOR_LOAD_IN_PROGRESS)."""
+        """Return True once the broker assigns producer ids (at first COORDINATOR_LOAD_IN_PROGRESS)."""
         nonlocal made
         made = client.send(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000))
         return not made.error_code

@@ -1,6 +1,6 @@
-"""Headless Chromium, steered by its own protocol over two pipes: no driver, no port, no package.
+"""Headless Chromium, controlled by its own protocol over two pipes: no driver, no port, no package.
 
-`--remote-debugging-pipe`: it reads commands from descriptor 3 and writes answers and events to descriptor 4, JSON
+`--remote-debugging-pipe`: it reads commands from descriptor 3 and writes responses and events to descriptor 4, as JSON
 messages that end in a zero byte (Chrome DevTools Protocol).
 """
 
@@ -24,7 +24,7 @@ from typing import Any
 
 NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "chrome")
 _TIMEOUT_S = 60.0
-# Puts the pipes where the browser looks for them, whatever lies there, and becomes the browser.
+# Moves the pipes to the descriptors that the browser uses, and becomes the browser.
 _LAUNCH = (
     "import fcntl, os, sys\n"
     "pipes = [fcntl.fcntl(int(each), fcntl.F_DUPFD, 10) for each in sys.argv[1:3]]\n"
@@ -34,7 +34,7 @@ _LAUNCH = (
 
 
 def find_browser() -> str:
-    """A Chromium of this machine; KCTL_TEST_BROWSER names another. Raises RuntimeError: no browser is no excuse."""
+    """Return the path of Chromium (KCTL_TEST_BROWSER overrides it). Raises RuntimeError without one."""
     named = os.environ.get("KCTL_TEST_BROWSER")
     found = named or next((path for name in NAMES if (path := shutil.which(name))), None)
     if found is None:
@@ -79,7 +79,7 @@ class Browser:
         shutil.rmtree(self._home, ignore_errors=True)
 
     def send(self, method: str, session: str | None = None, **parameters: Any) -> dict[str, Any]:
-        """A command's result. Raises AssertionError when it fails, TimeoutError."""
+        """Return the result of a command. Raises AssertionError if it fails, TimeoutError."""
         self._number += 1
         message = {"id": self._number, "method": method, "params": parameters}
         if session is not None:
@@ -107,7 +107,7 @@ class Browser:
 
     @contextmanager
     def page(self, file: Path, *, width: int = 1280, height: int = 900, dark: bool = False) -> Iterator[Page]:
-        """A page that has been loaded."""
+        """Return a page, loaded."""
         target = self.send("Target.createTarget", url="about:blank")["targetId"]
         session = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         page = Page(self, session)
@@ -130,17 +130,17 @@ class Page:
         self._browser, self._session = browser, session
 
     def send(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """A command of the protocol, for this page."""
+        """Send a command of the protocol for this page."""
         return self._browser.send(method, self._session, **parameters)
 
     def run(self, script: str) -> Any:
-        """The value of a JavaScript expression. Raises AssertionError with what it threw."""
+        """Return the value of a JavaScript expression. Raises AssertionError with its exception."""
         found = self.send("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in found, found["exceptionDetails"]
         return found["result"].get("value")
 
     def wait(self, condition: str) -> None:
-        """Until a JavaScript expression is true."""
+        """Wait until a JavaScript expression is true."""
         deadline = time.monotonic() + _TIMEOUT_S
         while not self.run(condition):
             if time.monotonic() > deadline:
@@ -148,19 +148,19 @@ class Page:
             time.sleep(0.05)
 
     def resize(self, width: int, height: int) -> None:
-        """The size of the window, in CSS pixels."""
+        """Set the size of the window in CSS pixels."""
         mobile = width < 600
         self.send(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=mobile
         )  # fmt: skip
 
     def media(self, *, dark: bool = False, kind: str = "") -> None:
-        """What the reader's system likes, and on what it shows the page."""
+        """Emulate media features of the reader's system, and the medium."""
         features = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
         self.send("Emulation.setEmulatedMedia", media=kind, features=features)
 
     def press(self, key: str) -> None:
-        """A key, as a person presses it: a character, or Tab, Enter, Escape."""
+        """Press a key: a character, or Tab, Enter, Escape."""
         codes = {"Tab": 9, "Enter": 13, "Escape": 27}
         text = {"Enter": "\r"}.get(key, key if len(key) == 1 else "")
         code = codes.get(key, ord(key[0].upper()))
@@ -171,18 +171,18 @@ class Page:
         self.send("Input.dispatchKeyEvent", type="keyUp", key=key, windowsVirtualKeyCode=code)
 
     def screenshot(self, file: Path, *, whole: bool = False) -> bytes:
-        """A picture (PNG) of what is seen, or of all of the page."""
+        """Return a PNG of the visible part, or of the whole page."""
         found = self.send("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
         data = base64.b64decode(found["data"])
         file.write_bytes(data)
         return data
 
     def pdf(self) -> bytes:
-        """The page as it is printed."""
+        """Return the printed page."""
         return base64.b64decode(self.send("Page.printToPDF", printBackground=True)["data"])
 
     def told(self, *methods: str) -> list[dict[str, Any]]:
-        """The events of these methods so far."""
+        """Return the events of these methods so far."""
         self.run("0")
         return [
             event["params"]
@@ -192,12 +192,12 @@ class Page:
 
     @property
     def requested(self) -> list[str]:
-        """What the page has asked for, the page itself too."""
+        """Return the URLs that the page has requested, including its own."""
         return [event["request"]["url"] for event in self.told("Network.requestWillBeSent")]
 
     @property
     def complaints(self) -> list[str]:
-        """Errors, warnings and what the page's policy held back."""
+        """Return errors, warnings and violations of the page's policy."""
         entries = [event["entry"]["text"] for event in self.told("Log.entryAdded")]
         thrown = [event["exceptionDetails"]["text"] for event in self.told("Runtime.exceptionThrown")]
         issues = [json.dumps(event["issue"]) for event in self.told("Audits.issueAdded")]

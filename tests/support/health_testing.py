@@ -1,4 +1,4 @@
-"""Clusters as values, for the rules of health: replicas and ISRs written as «123»."""
+"""Clusters as values, for the rules of health. Replicas and ISRs are written as strings, e.g. 123."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def _ids(text: str) -> tuple[int, ...]:
 def partition(
     replicas: str, isr: str, *, leader: int = 1, topic: str = "t", number: int = 0, offline: str = ""
 ) -> PartitionState:
-    """A partition of topic t, led by broker 1."""
+    """Return a partition of topic t, led by broker 1."""
     return PartitionState(topic, number, leader, 0, _ids(replicas), _ids(isr), _ids(offline))
 
 
 def state(
     partitions: Sequence[PartitionState], *, alive: str = "123", racks: Mapping[int, str] | None = None
 ) -> ClusterState:
-    """A cluster of these partitions; broker 1 is the controller."""
+    """Return a cluster of these partitions; broker 1 is the controller."""
     names = sorted({p.topic for p in partitions})
     topics = {name: TopicState(name, False, None, tuple(p for p in partitions if p.topic == name)) for name in names}
     brokers = {node: Broker(node, f"host{node}", 9092, (racks or {}).get(node)) for node in _ids(alive)}
@@ -41,7 +41,7 @@ def facts(
     adding: Adding = None,
     **others: object,
 ) -> Facts:
-    """Facts of a cluster in which all brokers answer and agree, with one log dir each, unless told otherwise."""
+    """Return facts of a cluster; by default all brokers respond and agree, with one log dir each."""
     alive = tuple(sorted(cluster.brokers))
     found = {node: BrokerView(alive, cluster.controller_id) for node in alive}
     disks = {node: [LogDir("/data", 100, 50, [])] for node in alive}

@@ -1,7 +1,7 @@
-"""A broker on loopback that behaves well up to one request, and then as a test wants it.
+"""A broker on loopback that behaves correctly up to one request, and then as a test chooses.
 
-It is a whole cluster: broker 1, topic `t` with one partition, the empty group `g` that has a commit. No real broker can
-be made to answer byte after byte, or with a length of 2 GB.
+It is a whole cluster: broker 1, topic `t` with one partition, the empty group `g` that has a commit. No real broker
+sends a response byte by byte, or with a length of 2 GB, on demand.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ LIST_OFFSETS, METADATA, OFFSET_FETCH, FIND_COORDINATOR = 2, 3, 9, 10
 DESCRIBE_GROUPS, LIST_GROUPS, API_VERSIONS = 15, 16, 18
 TOPIC_ID = UUID("00000000-0000-0000-0000-00000000002a")
 _DRIP_S = 0.02
-_EARLIEST = (-2).to_bytes(8, "big", signed=True)  # in a request of ListOffsets
+_EARLIEST = (-2).to_bytes(8, "big", signed=True)  # in a ListOffsets request
 
-# What to do with a request: the socket, the whole right answer (None where the broker has none), its correlation id.
+# Handles a request. Arguments: the socket, the correct response (None: no such API), the correlation id.
 Behavior = Callable[["HostileBroker", socket.socket, bytes], None]
 
 
@@ -30,7 +30,7 @@ def _silent(broker: HostileBroker, _peer: socket.socket, _answer: bytes) -> None
 
 
 def _drip(broker: HostileBroker, peer: socket.socket, answer: bytes) -> None:
-    """An answer that says it has 1,000 bytes, byte after byte."""
+    """Send a response of 1,000 bytes, byte by byte."""
     for byte in struct.pack(">i", 1000) + answer[4:8] + bytes(990):
         peer.sendall(bytes([byte]))
         if broker.over.wait(_DRIP_S):
@@ -38,7 +38,7 @@ def _drip(broker: HostileBroker, peer: socket.socket, answer: bytes) -> None:
 
 
 def _fast_drip(broker: HostileBroker, peer: socket.socket, answer: bytes) -> None:
-    """An answer of 1 MB, a byte as often as the network takes one."""
+    """Send a response of 1 MB, byte by byte, as fast as the network allows."""
     peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     peer.sendall(struct.pack(">i", 1_000_000) + answer[4:8])
     while not broker.over.wait(0.0005):
@@ -46,7 +46,7 @@ def _fast_drip(broker: HostileBroker, peer: socket.socket, answer: bytes) -> Non
 
 
 def _garbage(_broker: HostileBroker, peer: socket.socket, answer: bytes) -> None:
-    """A frame of the right length with the right correlation id, and nonsense in it."""
+    """Send a frame with the right length and correlation id, and a meaningless body."""
     peer.sendall(answer[:8] + b"\xff" * max(8, len(answer) - 8))
 
 
@@ -101,10 +101,10 @@ BEHAVIORS: dict[str, Behavior] = {
 
 
 class HostileBroker:
-    """stage: «tcp», «tls», or an api key, at which `behavior` begins. `asked`: the api keys of requests so far.
+    """stage: `tcp`, `tls`, or an API key, at which `behavior` begins. `asked`: the API keys of requests so far.
 
-    ranges: api key → versions that it names; missing ones are kafka-python's. api_versions_range: what it has of
-    ApiVersions; another version gets UNSUPPORTED_VERSION in the format of version 0 (KIP-511).
+    ranges: API key → reported versions; missing ones are kafka-python's. api_versions_range: the supported versions of
+    ApiVersions; another one gets UNSUPPORTED_VERSION in the format of version 0 (KIP-511).
     """
 
     def __init__(
@@ -186,7 +186,7 @@ def _response_classes() -> dict[int, Any]:
 
 
 def _response(broker: HostileBroker, key: int, *, end: int) -> Any:
-    """What a broker with one topic and one group answers; an empty answer to all else. None: no such API."""
+    """Return the response of a broker with one topic and one group, empty for other requests. None: no such API."""
     cls = _response_classes().get(key)
     if cls is None:
         return None
@@ -256,7 +256,7 @@ def _exactly(peer: socket.socket, count: int) -> bytes:
 def hostile_broker(
     stage: str | int | None = None, behavior: str = "silent", **settings: Any
 ) -> Iterator[HostileBroker]:
-    """A running one."""
+    """Yield a running broker."""
     broker = HostileBroker(stage, behavior, **settings)
     threading.Thread(target=broker.serve, daemon=True).start()
     try:

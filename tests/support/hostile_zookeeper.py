@@ -1,6 +1,6 @@
-"""A ZooKeeper on loopback that behaves well up to one answer, and then as a test wants it.
+"""A ZooKeeper on loopback that behaves correctly up to one response, and then as a test chooses.
 
-It has the nodes /, /brokers/ids/1 and /many. No real server can be made to announce 2 GB, or to answer byte after byte.
+It has the nodes /, /brokers/ids/1 and /many. No real server announces 2 GB or sends byte by byte on demand.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NODES = {
     "/many": [f"n{number:07d}" for number in range(300_000)],
 }
 
-# What to do in place of an answer: the server, the socket, the right frame.
+# Replaces a response. Arguments: the server, the socket, the correct frame.
 Behavior = Callable[["HostileZooKeeper", socket.socket, bytes], None]
 
 
@@ -76,7 +76,7 @@ def _wrong_xid(server: HostileZooKeeper, peer: socket.socket, frame: bytes) -> N
 
 
 def _events(server: HostileZooKeeper, peer: socket.socket, _frame: bytes) -> None:
-    """Nothing but events that nobody asked for, as fast as the network takes them."""
+    """Send only unrequested events, as fast as the network allows."""
     event = struct.pack(">iqi", -1, 0, 0) + struct.pack(">iii", 1, 3, 0)
     with suppress(OSError):
         while not server.over.wait(0.0005):
@@ -153,7 +153,7 @@ class HostileZooKeeper:
 
 
 def _record(kind: int, path: str) -> bytes:
-    """The error code, and the record of a right answer."""
+    """Return the error code and the record of the correct response."""
     if kind == PING:
         return bytes(4)
     if path not in NODES and not path.startswith("/many/"):
@@ -171,7 +171,7 @@ def _record(kind: int, path: str) -> bytes:
 
 @contextmanager
 def hostile_zookeeper(stage: int | None = None, behavior: str = "silent") -> Iterator[HostileZooKeeper]:
-    """A running one."""
+    """Yield a running server."""
     server = HostileZooKeeper(stage, behavior)
     threading.Thread(target=server.serve, daemon=True).start()
     try:

@@ -1,5 +1,4 @@
-"""kctl in this process: for many command lines that a process each would make slow, on a terminal, or with a part of it
-replaced."""
+"""kctl in this process: for many commands without a process each, on a terminal, or with a part replaced."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from kctl_testing import Kctl, Result
 
 
 class _Screen(io.TextIOWrapper):
-    """A stream that may say that it is a terminal."""
+    """A stream that may claim to be a terminal."""
 
     def __init__(self, data: bytes = b"", *, terminal: bool = False) -> None:
         super().__init__(io.BytesIO(data), encoding="utf-8", write_through=True)
@@ -33,7 +32,7 @@ class _Screen(io.TextIOWrapper):
 
 
 class InProcess(Kctl):
-    """A Kctl that calls kctl's main, with an environment of its own. stdin is no file: `produce` needs a Kctl."""
+    """A Kctl that calls kctl's main with its own environment. stdin is not a file: `produce` needs a Kctl."""
 
     def __call__(
         self,
@@ -43,7 +42,7 @@ class InProcess(Kctl):
         timeout: float = 60,
         columns: int | None = None,
     ) -> Result:
-        """columns: stdout is a terminal of this width. timeout is pytest's here."""
+        """Run a command. columns: stdout is a terminal of this width. timeout: ignored, pytest has its own."""
         started = time.monotonic()
         out, err = _Screen(terminal=columns is not None), _Screen()
         environment = {**self.environment, **(env or {}), **({"COLUMNS": str(columns)} if columns else {})}
@@ -60,7 +59,7 @@ class InProcess(Kctl):
 
 @contextlib.contextmanager
 def _same_signals() -> Iterator[None]:
-    """What a command does about signals ends with its process, else."""
+    """Restore signal handlers, which would otherwise end with the process."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
         yield

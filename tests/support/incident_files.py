@@ -1,9 +1,9 @@
-"""The files of the incidents in docs/segments.md: `python tests/support/incident_files.py FOLDER` makes them there.
+"""The files of the incidents in docs/segments.md: `python tests/support/incident_files.py FOLDER` creates them.
 
-corrupt    a log dir with one bit of one batch turned, in the last but one segment of orders-0
-replica    the same partitions of another broker, whole
-index      a log dir where the .index of one segment of orders-0 is that of another one
-retention  a log dir where a record of clicks-0 has a timestamp far in the future, as its client sent it
+corrupt    a log dir with one flipped bit in a batch of the second-to-last segment of orders-0
+replica    the same partitions of another broker, intact
+index      a log dir where a segment of orders-0 has the .index of another one
+retention  a log dir where a record of clicks-0 has a timestamp far in the future, set by its client
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ TURNED_AT = 7924  # in the records of the batch of offsets 160 to 179
 
 
 def make(folder: Path) -> None:
-    """Copy the broker's files, and break them."""
+    """Copy the broker's files and damage them."""
     for name in ("corrupt", "replica", "index", "retention"):
         shutil.copytree(SOURCE, folder / name, ignore=shutil.ignore_patterns("README.md"))
     _turn_bit(folder / "corrupt" / "orders-0" / f"{FIRST}.log", TURNED_AT)

@@ -1,7 +1,7 @@
 """Integer programs, solved by HiGHS to the proven optimum.
 
-The solver calculates in floating point: what it answers is rounded and every row checked again in whole numbers, and
-its bound must leave no better whole number (all costs here are whole)."""
+The solver uses floating point: its result is rounded, every row is checked again in integers, and its bound must
+exclude a better integer (all costs are integers)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Terms = Mapping[int, int]
 
 @dataclass(slots=True)
 class Program:
-    """Whole variables by number, between bounds; rows of whole coefficients: low ≤ Σ coefficient · variable ≤ high."""
+    """Integer variables by number, with bounds; rows of integer coefficients: low ≤ Σ coefficient · variable ≤ high."""
 
     low: list[int] = field(default_factory=list)
     high: list[int] = field(default_factory=list)
@@ -36,7 +36,7 @@ class Program:
         self.row(value, terms, value)
 
     def smallest(self, cost: Terms) -> tuple[int, list[int]] | None:
-        """The least Σ cost · variable, and variables that have it; None when no values keep all rows."""
+        """Return the least Σ cost · variable and such variables; None if no values satisfy all rows."""
         make: Any = highspy.Highs  # its constructor has no types
         solver = make()
         for option, setting in {"output_flag": False, "threads": 1, "mip_rel_gap": 0.0, "mip_abs_gap": 0.0}.items():

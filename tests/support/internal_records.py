@@ -1,4 +1,4 @@
-"""Records of Kafka's own topics in many forms: as its generated classes write them, and broken ones."""
+"""Records of internal topics in many forms: as Kafka's generated classes write them, and damaged ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _REMOTE = ("RemoteLog", "RemotePartition")
 
 
 class Written(NamedTuple):
-    """A message as a generated class wrote it."""
+    """A message written by a generated class."""
 
     name: str
     version: int
@@ -26,7 +26,7 @@ class Written(NamedTuple):
 
 
 def written(kafka_home: Path, variants: int = VARIANTS) -> list[Written]:
-    """Messages of all classes and versions."""
+    """Return messages of all classes and versions."""
     libs = kafka_home / "libs"
     jars = [str(path) for path in sorted(libs.iterdir()) if re.fullmatch(_JARS, path.name)]
     source = Path(__file__).with_name("GeneratedMessages.java")
@@ -37,14 +37,14 @@ def written(kafka_home: Path, variants: int = VARIANTS) -> list[Written]:
 
 
 def api_keys(kafka_home: Path) -> dict[str, int]:
-    """The numbers of record types, from the definitions in the jars."""
+    """Return the numbers of record types, from the definitions in the jars."""
     from message_schemas import definitions
 
     return {found["name"]: found["apiKey"] for found in definitions(kafka_home) if "apiKey" in found}
 
 
 def forms(kafka_home: Path) -> list[Form]:
-    """All of them, by name."""
+    """Return all forms by name."""
     messages, numbers = written(kafka_home), api_keys(kafka_home)
     found = [
         *_coordinators(messages, "offsets", lambda name: name != "TransactionLog"),
@@ -55,12 +55,12 @@ def forms(kafka_home: Path) -> list[Form]:
 
 
 def short(number: int) -> bytes:
-    """A version in front of a key or value."""
+    """Return the version that precedes a key or value."""
     return number.to_bytes(2, "big", signed=number < 0)
 
 
 def varint(number: int) -> bytes:
-    """Unsigned."""
+    """Return an unsigned varint."""
     out = bytearray()
     while number > 0x7F:
         out.append(number & 0x7F | 0x80)
@@ -69,7 +69,7 @@ def varint(number: int) -> bytes:
 
 
 def form(name: str, key: bytes | None, value: bytes | None, decoder: str) -> Form:
-    """A log with one record, and one behind it."""
+    """Return a log with one record, and a second one after it."""
     data = batch(0, [Rec(key, value)]) + batch(1, [Rec(key, None)])
     return Form(name, data, arguments=(f"--{decoder}-decoder",))
 
@@ -154,7 +154,7 @@ def _broken_frames(name: str, number: int, each: Written, decoder: str) -> Itera
 
 
 def later_forms(kafka_home: Path) -> list[Form]:
-    """Records of groups as the classes of Kafka 4 write them, whose names are the forms'."""
+    """Return records of groups written by the classes of Kafka 4, by form."""
     messages, numbers = written(kafka_home, 4), api_keys(kafka_home)
     keys = {each.name.removesuffix("Key"): each.data for each in messages if each.name.endswith("Key")}
     found = []

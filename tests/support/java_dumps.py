@@ -1,9 +1,9 @@
-"""What Kafka's DumpLogSegments prints for many small files, recorded as data that tests compare with.
+"""The output of Kafka's DumpLogSegments for many small files, recorded as test data.
 
     python tests/support/java_dumps.py KAFKA_HOME [NAME…]
 
-runs Kafka's tool over the forms of the modules in SOURCES, and writes tests/data/java_dumps. groups_4 is not printed by
-the tool: it is what internal_records.later_forms makes with Kafka 4, without stdout.
+runs Kafka's tool over the forms of the modules in SOURCES, and writes tests/data/java_dumps. groups_4 is not from
+the tool, but from internal_records.later_forms with Kafka 4, without stdout.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SOURCES = {"wrappers": "old_wrappers", "txnindex": "txn_indexes", "internal": "i
 
 @dataclass(frozen=True)
 class Form:
-    """A file for Kafka's tool. file: its name, which tells what it is; arguments: besides --files."""
+    """A file for Kafka's tool. file: its name, which has the type; arguments: besides --files."""
 
     name: str
     data: bytes
@@ -36,7 +36,7 @@ class Form:
 
 @dataclass(frozen=True)
 class Dump:
-    """A form with what Kafka's tool printed. exception: None when the tool came to its end."""
+    """A form with the output of Kafka's tool. exception: None if the tool succeeded."""
 
     form: Form
     stdout: bytes
@@ -44,7 +44,7 @@ class Dump:
 
 
 def run(kafka_home: Path, forms: Sequence[Form]) -> list[Dump]:
-    """All forms, in one JVM. The tool runs in the file's folder, so that no path is printed."""
+    """Run all forms in one JVM. The tool runs in the file's folder, so that it prints no path."""
     with tempfile.TemporaryDirectory() as folder:
         lines = []
         for number, form in enumerate(forms):
@@ -66,7 +66,7 @@ def run(kafka_home: Path, forms: Sequence[Form]) -> list[Dump]:
 
 
 def save(name: str, dumps: Sequence[Dump]) -> None:
-    """Write them, one a line."""
+    """Write the dumps, one per line."""
     DATA.mkdir(exist_ok=True)
     lines = (json.dumps(_plain(dump), ensure_ascii=False) for dump in dumps)
     with gzip.GzipFile(DATA / f"{name}.jsonl.gz", "wb", mtime=0) as file:
@@ -74,7 +74,7 @@ def save(name: str, dumps: Sequence[Dump]) -> None:
 
 
 def load(name: str) -> list[Dump]:
-    """What `save` wrote."""
+    """Return the dumps that `save` wrote."""
     lines = gzip.decompress((DATA / f"{name}.jsonl.gz").read_bytes()).decode().splitlines()
     return [_dump(json.loads(line)) for line in lines]
 
@@ -98,7 +98,7 @@ def _dump(plain: dict[str, Any]) -> Dump:
 
 
 def main() -> None:
-    """Write the files that were asked for, or all."""
+    """Write the requested files, or all."""
     home, names = Path(sys.argv[1]), sys.argv[2:] or SOURCES
     for name in names:
         dumps = run(home, importlib.import_module(SOURCES[name]).forms(home))

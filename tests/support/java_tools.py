@@ -1,4 +1,4 @@
-"""Kafka's own tools, to compare with."""
+"""Kafka's own tools, for comparisons."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def java_tool(kafka_home: Path, main_class: str, *arguments: str) -> str:
-    """What a tool prints on stdout; it has to end with 0."""
+    """Return the stdout of a tool. Fails if its exit code is not 0."""
     argv = ["java", "-Xmx128M", "-XX:TieredStopAtLevel=1", "-cp", f"{kafka_home}/libs/*", main_class, *arguments]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, f"{main_class} {' '.join(arguments)}\n{done.stdout}\n{done.stderr}"

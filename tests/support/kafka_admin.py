@@ -1,4 +1,4 @@
-"""kafka-python's admin client, for what tests do to a cluster and kctl has another way for."""
+"""kafka-python's admin client, for changes that tests make without kctl."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kctl.protocol.client import ClusterClient
 
 @contextmanager
 def kafka_admin(client: ClusterClient) -> Iterator[Any]:
-    """The admin client of the client's cluster, with its security settings."""
+    """Return an admin client for the client's cluster, with its security settings."""
     from kafka import KafkaAdminClient
 
     admin = KafkaAdminClient(**client._settings())

@@ -1,4 +1,4 @@
-"""A stand-in for Apache's download hosts on this machine, which misbehaves as it is told."""
+"""A local replacement for Apache's download hosts that misbehaves on demand."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pathlib import Path
 
 
 def kafka_archive(*jars: Path, version: str = "3.9.2", padding_bytes: int = 0) -> bytes:
-    """A release as Apache lays it out: the jars of a real runtime; padding makes it larger without more jars."""
+    """Return an archive with Apache's layout and the jars of a real runtime. padding_bytes: added to its size."""
     out = io.BytesIO()
     with (
         gzip.GzipFile(fileobj=out, mode="wb", compresslevel=1) as packed,
@@ -32,16 +32,16 @@ def kafka_archive(*jars: Path, version: str = "3.9.2", padding_bytes: int = 0) -
 
 
 def _noise(count: int) -> bytes:
-    """Bytes that do not compress, the same in every run."""
+    """Return incompressible bytes, the same in every run."""
     return b"".join(hashlib.sha512(n.to_bytes(4, "big")).digest() for n in range(count // 64 + 1))[:count]
 
 
 @dataclass
 class Mirror:
-    """What is served, how, and what was asked for.
+    """The files, the behavior, and the received requests.
 
-    cut_after: bytes after which each response of the archive breaks off. bytes_per_s: how fast. ranges, validators:
-    whether the server knows Range and sends an ETag. silent: accepts connections and never answers.
+    cut_after: bytes after which the connection closes. bytes_per_s: rate limit. ranges, validators: support Range, send
+    an ETag. silent: accept connections and never respond.
     """
 
     files: dict[str, bytes]
@@ -57,14 +57,14 @@ class Mirror:
     url: str = ""
 
     def publish(self, name: str, content: bytes, *, sha512: str | None = None) -> None:
-        """Serve a file with its checksum; sha512: another one than its own."""
+        """Serve a file with its checksum. sha512: a wrong checksum instead."""
         self.files[name] = content
         digest = (sha512 or hashlib.sha512(content).hexdigest()).upper()
         groups = " ".join(digest[i : i + 8] for i in range(0, 128, 8))
         self.files[f"{name}.sha512"] = f"{Path(name).name}: {groups}\n".encode()
 
     def archive_requests(self) -> list[str | None]:
-        """The Range headers of the requests for archives, in order."""
+        """Return the Range headers of the requests for archives, in order."""
         return [wanted for path, wanted in self.requests if path.endswith(".tgz")]
 
 
@@ -76,7 +76,7 @@ class _Handler(BaseHTTPRequestHandler):
         pass
 
     def do_GET(self) -> None:
-        """Answer as the mirror is told to."""
+        """Respond with the mirror's behavior."""
         mirror, name = self.mirror, self.path.lstrip("/")
         wanted = self.headers.get("Range")
         mirror.requests.append((self.path, wanted))

@@ -1,11 +1,11 @@
-"""kctl without the cost of starting Python: a process that has imported everything, and forks for each command line.
+"""kctl without the cost of starting Python: a process that has imported everything and forks for each command.
 
-A run is a process of its own, with its own streams, environment, working directory and exit code, exactly as the
-console script's, but for the imports, which are three quarters of the CPU time of most commands. What a start costs and
-imports is tested elsewhere, with the script itself.
+A run is a separate process with its own streams, environment, working directory and exit code, exactly like the
+console script, except for the imports, which take three quarters of the CPU time of most commands. Other tests check
+the cost of a start and its imports with the script itself.
 
 The server is a child of pytest and ends with it. A request is one message on a Unix socket: a JSON object, and the
-run's three streams as file descriptors; the answers are the run's pid, and what waitpid says when it has ended.
+run's three streams as file descriptors; the responses are the run's pid and, once it has ended, its wait status.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
-KILLED_AT = "KILLED_AT"  # «before,STEP,1» in a run's environment: see kctl_killed
-# What Python reads before any of its code runs, so that a fork cannot follow it.
+KILLED_AT = "KILLED_AT"  # `before,STEP,1` in a run's environment: see kctl_killed
+# Python reads these before any of its code runs, so a fork cannot apply them.
 _AT_START = ("PYTHON", "LC_", "LANG", "LD_", "MALLOC", "TZ", "_KCTL_COMPLETE")
 
 
 class Forks:
-    """The server, as the tests see it. Started on first use, ended with the process."""
+    """A client of the server. Starts it on first use; it ends with this process."""
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="kctl-forks-")
@@ -42,7 +42,7 @@ class Forks:
         listening = socket.socket(socket.AF_UNIX)
         listening.bind(self._path)
         listening.listen(128)
-        ours, theirs = os.pipe()  # its end tells the server that this process has
+        ours, theirs = os.pipe()  # its end ends the server
         self._server = subprocess.Popen(
             [sys.executable, __file__, str(listening.fileno()), str(ours)], pass_fds=(listening.fileno(), ours)
         )
@@ -60,7 +60,7 @@ class Forks:
     def run(
         self, argv: Sequence[str], *, stdin: bytes, env: Mapping[str, str], timeout: float
     ) -> subprocess.CompletedProcess[bytes]:
-        """As subprocess.run of the console script, its streams captured. Raises TimeoutExpired, when it is killed."""
+        """Run like subprocess.run of the console script, with captured streams. Raises TimeoutExpired after a kill."""
         given, to_it = os.pipe()
         out, its_out = os.pipe()
         err, its_err = os.pipe()
@@ -77,7 +77,7 @@ class Forks:
             connection.settimeout(timeout)
             try:
                 code = int(answers.readline())
-                for thread in (stdout, stderr):  # as communicate: also what it started may hold the streams
+                for thread in (stdout, stderr):  # like communicate(): its children may also hold the streams
                     thread.join(timeout)
                     if thread.is_alive():
                         raise TimeoutError
@@ -88,7 +88,7 @@ class Forks:
 
 
 def can_follow(env: Mapping[str, str]) -> bool:
-    """Whether a fork can have this environment."""
+    """Return True if a fork can have this environment."""
     names = {name for name in {*env, *os.environ} if name.startswith(_AT_START)}
     return all(env.get(name) == os.environ.get(name) for name in names)
 
@@ -130,7 +130,7 @@ def _receive(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
 
 
 def _import_everything() -> None:
-    """What commands import when they need it, so that the forks have it: kctl's modules and those of its client."""
+    """Import all modules that commands import late, kctl's and its client's, so that forks have them."""
     import csv  # noqa: F401
     import encodings.idna  # noqa: F401  (each look-up of a host's name wants it)
     import ssl  # noqa: F401
@@ -146,13 +146,13 @@ def _import_everything() -> None:
     for package in (kctl, kafka, jinja2):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             if not module.name.startswith("kctl.spark") and not module.name.endswith("__main__"):
-                with contextlib.suppress(ImportError):  # an extra that is not there
+                with contextlib.suppress(ImportError):  # an extra that is not installed
                     importlib.import_module(module.name)
     gc.freeze()  # what is shared stays shared
 
 
 def _serve(listening: socket.socket, alive: int) -> None:
-    """Until the other end of `alive` is closed. Returns in a fork as well, which then is to be kctl."""
+    """Serve until the other end of `alive` is closed. Also returns in a fork, which then becomes kctl."""
     running: dict[int, socket.socket] = {}
     ended, wake = os.pipe()
     os.set_blocking(wake, False)
@@ -197,7 +197,7 @@ def _tell_ends(running: dict[int, socket.socket]) -> None:
 
 
 def _become_kctl(request: Mapping[str, Any], streams: Sequence[int]) -> None:
-    """Streams, environment, folder and signals as a new process has them."""
+    """Set streams, environment, working directory and signals like in a new process."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for number, fd in enumerate(streams):
@@ -218,13 +218,13 @@ def _become_kctl(request: Mapping[str, Any], streams: Sequence[int]) -> None:
 
 
 def _stream(fd: int, like: TextIO) -> TextIO:
-    """As Python opens it for a pipe: standard error line by line."""
+    """Return a stream like Python opens it for a pipe: stderr line by line."""
     buffering = 1 if fd == 2 else -1
     return os.fdopen(fd, "w", encoding=like.encoding, errors=like.errors, closefd=False, buffering=buffering)
 
 
 def main() -> int:
-    """The server; in a fork kctl itself, so that Python ends it as it ends the console script."""
+    """Run the server or, in a fork, kctl itself, so that Python ends it like the console script."""
     import kctl.__main__
 
     _import_everything()

@@ -1,8 +1,8 @@
-"""Run kctl's command line against brokers whose disks are all but full: 100 kB are free in each log dir.
+"""Run a kctl command against brokers whose disks are almost full: 100 kB are free in each log dir.
 
     python kctl_full_disks.py ARGUMENT…
 
-A mock of one number: no disk can be filled on demand. The brokers' answers are real but for their usable bytes.
+Replaces one number, since no disk can be filled on demand. Apart from the usable bytes, responses are real.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Run kctl's command line, and kill -9 this process right before or right after a step is written to a journal.
+"""Run a kctl command, and kill -9 this process right before or right after a step is written to a journal.
 
     python kctl_killed.py before|after STEP ARGUMENT…
 
-Only the journal's own append is wrapped, so that nothing in kctl knows of it. Ends as kctl does when the step never
-comes.
+Only the journal's append is wrapped, without support in kctl. If the step is never written, kctl ends normally.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from kctl.base import journal
 
 
 def kill_at(moment: str, step: str, number: int = 1) -> None:
-    """kill -9 of this process «before» or «after» the `number`th write of a step, or of any with «*»."""
+    """Kill -9 this process `before` or `after` the `number`th write of a step; `*` is any step."""
     append = journal.Journal.append
     left = number
 
@@ -35,7 +34,7 @@ def kill_at(moment: str, step: str, number: int = 1) -> None:
 
 
 def main() -> int:
-    """Exit code of kctl; -9 (SIGKILL) when the step came."""
+    """Return the exit code of kctl; -9 (SIGKILL) if the step was written."""
     moment, step = sys.argv[1:3]
     kill_at(moment, step)
     sys.argv[1:] = sys.argv[3:]

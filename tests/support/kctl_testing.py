@@ -1,4 +1,4 @@
-"""What the tests share: running the installed console script, and the cluster that the session runs against."""
+"""Helpers of many tests: runs of the installed console script, and the cluster of the session."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SCRIPT = Path(sys.executable).with_name("kctl")
 
 
 def _text(data: bytes) -> str:
-    """With newlines as Python's text streams have them."""
+    """Return text with newlines converted like Python's text streams do."""
     return data.decode(errors="replace").replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -33,7 +33,7 @@ def _forks() -> Forks:
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """What one run of kctl gave."""
+    """The result of a run of kctl."""
 
     argv: tuple[str, ...]
     code: int
@@ -47,7 +47,7 @@ class Result:
 
 
 class Kctl:
-    """Runs the installed `kctl` with a home of its own, as a script would: no terminal."""
+    """Runs the installed `kctl` with its own home and, like a script, without a terminal."""
 
     def __init__(self, home: Path, environment: Mapping[str, str] | None = None) -> None:
         self.home = home
@@ -55,7 +55,7 @@ class Kctl:
         self.environment = {**kept, "HOME": str(home), "COLUMNS": "120", **(environment or {})}
 
     def with_environment(self, **changes: str) -> Kctl:
-        """The same, with further environment variables."""
+        """Return the same kctl, with more environment variables."""
         return Kctl(self.home, {**self.environment, **changes})
 
     def __call__(
@@ -79,12 +79,12 @@ class Kctl:
         return result
 
     def json(self, *args: str, stdin: str | None = None, timeout: float = 60) -> Any:
-        """Run with `-o json`; the parsed stdout. Fails the test unless the exit code is 0."""
+        """Run with `-o json`, and return the parsed stdout. Fails the test unless the exit code is 0."""
         return json.loads(self.ok(*args, "-o", "json", stdin=stdin, timeout=timeout).out)
 
     @contextmanager
     def running(self, *args: str) -> Iterator[subprocess.Popen[str]]:
-        """A kctl that runs in the background (a follow, a watch); interrupted at the end if it still runs."""
+        """Yield a kctl in the background (a follow, a watch); interrupted at the end if it still runs."""
         process = subprocess.Popen(
             [str(SCRIPT), *args],
             env=self.environment,
@@ -107,9 +107,9 @@ class Kctl:
 
 @dataclasses.dataclass(frozen=True)
 class TestCluster:
-    """The three-broker cluster of the session. bootstrap, zookeeper: as options take them."""
+    """The three-broker cluster of the session. bootstrap, zookeeper: the values of the options."""
 
-    __test__ = False  # not a test class, whatever its name says
+    __test__ = False  # not a test class, despite its name
 
     name: str
     bootstrap: str
@@ -118,7 +118,7 @@ class TestCluster:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that were free a moment ago."""
+    """Return ports that are currently free."""
     sockets = [socket.socket() for _ in range(count)]
     try:
         for sock in sockets:
@@ -130,7 +130,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def free_port() -> int:
-    """A port on which nothing listens."""
+    """Return a port on which nothing listens."""
     return free_ports(1)[0]
 
 
@@ -138,7 +138,7 @@ _CLOSED: list[socket.socket] = []
 
 
 def closed_port() -> int:
-    """A port that refuses connections: bound, so that nobody else gets it while this process lives."""
+    """Return a port that refuses connections: it is bound, so no other process gets it."""
     held = socket.socket()
     held.bind(("127.0.0.1", 0))
     _CLOSED.append(held)
@@ -147,12 +147,12 @@ def closed_port() -> int:
 
 
 def within(seconds: float) -> float:
-    """How long an answer that takes at most `seconds` may take here: longer by as much as the machine is overloaded."""
+    """Return the limit for something that takes at most `seconds`, increased by the overload of the machine."""
     return seconds * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
 def eventually(check: Callable[[], bool], *, seconds: float = 60, what: str) -> None:
-    """Poll until `check()` holds; fail the test with `what` when it does not within `seconds`."""
+    """Poll until `check()` returns True; fail the test with `what` after `seconds`."""
     deadline = time.monotonic() + seconds
     while not check():
         assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"

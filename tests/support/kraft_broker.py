@@ -1,7 +1,7 @@
-"""A broker of Kafka 4.x without ZooKeeper: one JVM that is broker and controller, on free loopback ports.
+"""A broker of Kafka 4.x without ZooKeeper: one JVM as broker and controller, on free loopback ports.
 
-kctl sets up clusters with ZooKeeper, so this one is started here, from jars that kctl provisions like its own.
-`python tests/support/kraft_broker.py FOLDER PORT` runs one until it is told to stop, for development.
+kctl sets up clusters with ZooKeeper, so this one is started here, from jars that kctl installs.
+`python tests/support/kraft_broker.py FOLDER PORT` runs one until it is stopped, for development.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ VERSION = "4.3.1"
 
 @dataclass(frozen=True)
 class KraftBroker:
-    """bootstrap: its address. version: Kafka's. pid: of its JVM."""
+    """bootstrap: its address. version: of Kafka. pid: of its JVM."""
 
     bootstrap: str
     pid: int
@@ -57,7 +57,7 @@ def _settings(folder: Path, bootstrap: str, controller: int) -> dict[str, object
 
 @contextmanager
 def kraft_broker(folder: Path, *, port: int | None = None) -> Iterator[KraftBroker]:
-    """One that runs in `folder`, from the jars of VERSION, which are provisioned when they are not there yet."""
+    """Yield a broker in `folder`, with the jars of VERSION, which are installed if missing."""
     from kctl.deploy.runtime.java import find_java
     from kctl.deploy.runtime.runtime import ensure_runtime
 

@@ -1,4 +1,4 @@
-"""Brokers of Kafka 4.x without ZooKeeper, the first of which is the controller too: for what takes replicas."""
+"""Brokers of Kafka 4.x without ZooKeeper, for tests of replicas. The first one is also the controller."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class KraftNodes:
         process.wait()
 
     def stop(self, node: int) -> None:
-        """As an operator does: a replica stays eligible only after a clean shutdown."""
+        """Stop a broker cleanly: its replicas stay eligible only after a clean shutdown."""
         process = self._running.pop(node)
         process.terminate()
         process.wait(timeout=120)
@@ -72,7 +72,7 @@ class KraftNodes:
 
 @contextmanager
 def kraft_nodes(folder: Path, count: int) -> Iterator[KraftNodes]:
-    """All are up; what runs of them at the end is killed."""
+    """Yield running brokers; those that still run at the end are killed."""
     nodes = KraftNodes(folder, count)
     try:
         for node in range(1, count + 1):

@@ -1,4 +1,4 @@
-"""One KRaft broker and controller in one JVM, for clusters that kctl itself does not make."""
+"""A KRaft broker and controller in one JVM, for clusters that kctl itself cannot create."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LOG4J2 = (
 
 @dataclass(frozen=True)
 class KraftProcess:
-    """What it is made of. scram: users of SCRAM, «MECHANISM=[name=…,password=…]»; ports: that listen when it is up."""
+    """The settings of the process. scram: SCRAM users, `MECHANISM=[name=…,password=…]`; ports: open once it is up."""
 
     folder: Path
     java: Path
@@ -39,7 +39,7 @@ class KraftProcess:
         return self.folder / "broker.log"
 
     def start(self) -> subprocess.Popen[bytes]:
-        """Format its folder, if it is new; start it, wait until it answers. The caller kills it."""
+        """Format its folder if new, start it, and wait until it responds. The caller kills it."""
         config = self.folder / "server.properties"
         config.write_text("".join(f"{key}={value}\n" for key, value in self.settings.items()))
         logging = self._logging()
@@ -72,7 +72,7 @@ class KraftProcess:
 
     @contextmanager
     def running(self) -> Iterator[subprocess.Popen[bytes]]:
-        """Start it; kill it at the end: its data goes with the folder, no need to stop it gently."""
+        """Start it, and kill it at the end: its data is deleted with the folder, so a clean stop is unnecessary."""
         process = self.start()
         try:
             yield process

@@ -2,11 +2,11 @@
 
     python tests/support/message_schemas.py KAFKA_3_9_HOME KAFKA_4_HOME
 
-The first has those of 3.9, which its DumpLogSegments knows; the second those of Kafka 4 that are new or differ.
+The first has those of 3.9, which its DumpLogSegments supports; the second those of Kafka 4 that are new or differ.
 
-What is kept of a definition is its interface: names, types, versions, tags and defaults. share_group_messages.json
-beside this file is added to them: the records of __share_group_state are of Kafka 4.1 and later (KIP-932, KIP-1226),
-which the jars do not have. 4.0, where share groups were a preview, wrote others under the same version.
+A definition is reduced to its interface: names, types, versions, tags and defaults. share_group_messages.json
+beside this file is added: the records of __share_group_state in Kafka 4.1 and later (KIP-932, KIP-1226), which are not
+in the jars. 4.0, where share groups were a preview, wrote other records with the same version.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _KEPT = ("name", "type", "versions", "nullableVersions", "taggedVersions", "tag"
 
 
 def definition(text: str) -> dict[str, Any]:
-    """One message: its fields, with those of the structs that they share put where they are used."""
+    """Return the fields of a message, with common structs expanded where they are used."""
     found = json.loads(re.sub(r"^\s*//.*$", "", text, flags=re.MULTILINE))
     structs = {struct["name"]: struct["fields"] for struct in found.get("commonStructs", [])}
     kept = {key: found[key] for key in ("apiKey", "validVersions", "flexibleVersions") if key in found}
@@ -48,7 +48,7 @@ def _field(field: dict[str, Any], structs: dict[str, Any]) -> dict[str, Any]:
 
 
 def definitions(kafka_home: Path) -> list[dict[str, Any]]:
-    """The messages of a release."""
+    """Return the messages of a release."""
     libs = kafka_home / "libs"
     messages = []
     for jar, wanted in JARS.items():
@@ -60,7 +60,7 @@ def definitions(kafka_home: Path) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    """Read the jars, write the files."""
+    """Read the jars and write the files."""
     messages, later = (definitions(Path(home)) for home in sys.argv[1:3])
     messages += [definition(json.dumps(found)) for found in json.loads(LATER.read_text(encoding="utf-8"))]
     known = {message["name"]: message for message in messages}

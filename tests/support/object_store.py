@@ -1,7 +1,7 @@
-"""A small S3 server over a local folder, for what kctl's readers ask: listings, HEAD, and ranges of objects.
+"""A small S3 server over a local folder, with the requests of kctl's readers: listings, HEAD, and ranges of objects.
 
-The protocol's own client is real (pyarrow's, of the AWS SDK); the server is not: there is none in the tests' packages.
-The first part of a path is the bucket. Nothing is checked of who asks; what was asked for is kept.
+The client is real (pyarrow's, from the AWS SDK). The server is not, because no test package has one. The first part of
+a path is the bucket. Requests are not authenticated; they are recorded.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def object_store(folder: Path) -> Iterator[ObjectStore]:
 
 
 def _listing(bucket: Path, prefix: str) -> bytes:
-    """ListObjectsV2 of a folder, with the delimiter «/»."""
+    """Return ListObjectsV2 of a folder, with the delimiter `/`."""
     folder = bucket / prefix
     rows = []
     for path in sorted(folder.iterdir()) if folder.is_dir() else []:

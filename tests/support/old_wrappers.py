@@ -1,4 +1,4 @@
-"""Logs of magic 0 and 1 in many forms: wrappers as producers, brokers and tools wrote them, and broken ones."""
+"""Logs of magic 0 and 1 in many forms: wrappers as written by producers, brokers and tools, and damaged ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Inner = tuple[int, bytes]
 def message(
     magic: int, key: bytes | None, value: bytes | None, *, attributes: int = 0, timestamp: int = TIME, crc: int = 0
 ) -> bytes:
-    """A message without offset and size. crc: what its CRC is changed by."""
+    """Return a message without offset and size. crc: added to its CRC."""
     body = struct.pack(">bb", magic, attributes)
     if magic == 1:
         body += struct.pack(">q", timestamp)
@@ -34,7 +34,7 @@ def _sized(data: bytes | None) -> bytes:
 
 
 def entry(offset: int, content: bytes, size: int | None = None) -> bytes:
-    """A message in a log, or in a wrapper. size: what is claimed."""
+    """Return a message in a log or a wrapper. size: the claimed one."""
     return struct.pack(">qi", offset, len(content) if size is None else size) + content
 
 
@@ -50,14 +50,14 @@ def wrapper(
     timestamp: int = TIME + 9,
     crc: int = 0,
 ) -> bytes:
-    """A compressed message. raw: the payload is compressed already."""
+    """Return a compressed message. raw: the payload is already compressed."""
     value = payload if raw else squeezed(codec, payload, magic)
     bits = CODECS[codec] if attributes is None else attributes
     return entry(offset, message(magic, key, value, attributes=bits, timestamp=timestamp, crc=crc))
 
 
 def squeezed(codec: str, payload: bytes, magic: int) -> bytes:
-    """As old producers did: snappy in xerial's framing, lz4 of magic 0 with the wrong header checksum (KAFKA-3160)."""
+    """Compress like old producers: snappy in xerial's framing, lz4 in magic 0 with a wrong checksum (KAFKA-3160)."""
     data = compress(codec, payload)
     if codec == "snappy":
         return b"\x82SNAPPY\x00" + struct.pack(">iii", 1, 1, len(data)) + data
@@ -67,7 +67,7 @@ def squeezed(codec: str, payload: bytes, magic: int) -> bytes:
 
 
 def lz4_frame(payload: bytes, *, wrong: bool) -> bytes:
-    """A frame of one block. wrong: the header checksum is that of the magic number and the descriptor."""
+    """Return a frame of one block. wrong: the header checksum includes the magic number."""
     frame = lz4.frame.compress(payload, block_linked=False, store_size=False)
     flags = frame[4:6]
     check = _xxh32(frame[:4] + flags if wrong else flags) >> 8 & 0xFF
@@ -75,7 +75,7 @@ def lz4_frame(payload: bytes, *, wrong: bool) -> bytes:
 
 
 def _xxh32(data: bytes) -> int:
-    """xxHash32 of fewer than 16 bytes, seed 0."""
+    """Return xxHash32 of fewer than 16 bytes, with seed 0."""
     p1, p2, p3, p4, p5 = 2654435761, 2246822519, 3266489917, 668265263, 374761393
     mask = 0xFFFFFFFF
     value, rest = (p5 + len(data)) & mask, data
@@ -93,14 +93,14 @@ def _xxh32(data: bytes) -> int:
 
 
 def inner(magics: Sequence[int], offsets: Sequence[int]) -> bytes:
-    """Messages in a wrapper."""
+    """Return messages for a wrapper."""
     return b"".join(
         entry(offset, message(magic, b"k%d" % number, b"value %d" % number, timestamp=TIME + number))
         for number, (magic, offset) in enumerate(zip(magics, offsets, strict=True))
     )
 
 
-AFTER = entry(900, message(0, b"after", b"it"))  # what comes behind damage is shown
+AFTER = entry(900, message(0, b"after", b"it"))  # records after damage are printed
 MAGICS = {"0": (0, 0, 0), "1": (1, 1, 1), "0 and 1": (0, 1, 0), "1 and 0": (1, 0, 1)}
 OFFSETS = {
     "relative": (0, 1, 2), "absolute": (100, 101, 102), "gaps": (0, 3, 7), "zeros": (0, 0, 0), "falling": (2, 1, 0),
@@ -110,14 +110,14 @@ OUTER = {"0": 0, "102": 102, "1": 1, "-1": -1, "5000000000": 5_000_000_000}
 
 
 def forms(_kafka_home: Path) -> list[Form]:
-    """All of them, by name."""
+    """Return all forms by name."""
     found = [*_table(), *_codecs(), *_times(), *_broken_inner(), *_broken_wrappers(), *_several(), *_alone()]
     assert len({form.name for form in found}) == len(found)
     return found
 
 
 def _table() -> Iterator[Form]:
-    """Magic of the wrapper × of what is in it × offsets."""
+    """Yield the combinations of the magic of a wrapper, the magic of its messages, and offsets."""
     for magic, (name, magics), (kind, offsets), (outer, offset) in product(
         (0, 1), MAGICS.items(), OFFSETS.items(), OUTER.items()
     ):
@@ -158,7 +158,7 @@ def _codecs() -> Iterator[Form]:
 
 
 def _times() -> Iterator[Form]:
-    """The wrapper's timestamp and its type count for messages of magic 1 in it."""
+    """Yield wrappers whose timestamp and timestamp type apply to the inner messages of magic 1."""
     for magic, name, kind, time in product((0, 1), MAGICS, (0, APPEND_TIME), (TIME + 9, -1, -2)):
         data = wrapper(magic, 102, inner(MAGICS[name], (0, 1, 2)), attributes=1 | kind, timestamp=time) + AFTER
         yield Form(f"magic {name} in {magic}, {'LogAppendTime' if kind else 'CreateTime'} of {time}", data)
@@ -242,7 +242,7 @@ def _several() -> Iterator[Form]:
 
 
 def _alone() -> Iterator[Form]:
-    """Messages that are not compressed."""
+    """Yield messages that are not compressed."""
     for magic, attributes in product((0, 1), (0, APPEND_TIME, 0x70)):
         data = entry(7, message(magic, b"k", b"v", attributes=attributes)) + AFTER
         yield Form(f"magic {magic}, attributes {attributes}", data)

@@ -12,14 +12,14 @@ _PEAK = re.compile(r"^VmHWM:\s+(\d+) kB", re.MULTILINE)
 
 
 class PeakMemory:
-    """To be asked again and again while the process runs. peak_bytes: so far."""
+    """A gauge, to be read repeatedly while the process runs. peak_bytes: so far."""
 
     def __init__(self, pid: int) -> None:
         self._status = Path(f"/proc/{pid}/status")
         self.peak_bytes = 0
 
     def look(self) -> None:
-        """Take the high-water mark as it is now; a process that has ended has none."""
+        """Read the current high-water mark; an ended process has none."""
         try:
             found = _PEAK.search(self._status.read_text())
         except OSError:

@@ -17,7 +17,7 @@ PROGRESS = "\u2501"  # a part of a progress bar, which a terminal erases
 
 
 def run_in_terminal(argv: list[str], columns: int) -> str:
-    """Everything that the command writes to a terminal of that width, escape sequences included."""
+    """Return everything that the command writes to a terminal of that width, escape sequences included."""
     master, slave = pty.openpty()
     environment = {**os.environ, "COLUMNS": str(columns), "LINES": "60", "TERM": "xterm-256color"}
     with subprocess.Popen(argv, stdin=slave, stdout=slave, stderr=slave, env=environment):
@@ -26,7 +26,7 @@ def run_in_terminal(argv: list[str], columns: int) -> str:
         while True:
             try:
                 chunk = os.read(master, 1 << 16)
-            except OSError:  # the other end is closed: Linux says EIO
+            except OSError:  # the other end is closed: Linux returns EIO
                 break
             if not chunk:
                 break
@@ -46,12 +46,12 @@ def draw(commands: list[list[str]], title: str, columns: int, pauses_s: Mapping[
         lines = run_in_terminal(argv, columns).split("\n")
         console.print(Text.from_ansi("\n".join(line for line in lines if PROGRESS not in line)))
         time.sleep((pauses_s or {}).get(index, 0))
-    # Without the web font that rich links to: a picture fetches nothing.
+    # Without rich's web font: a picture must not load anything.
     return re.sub(r"@font-face \{.*?\}\s*", "", console.export_svg(title=title), flags=re.DOTALL)
 
 
 def main() -> None:
-    """Run what the command line names and write the picture."""
+    """Run the commands of the command line and write the picture."""
     target, title, columns, _, *rest = sys.argv[1:]
     commands: list[list[str]] = [[]]
     for word in rest:

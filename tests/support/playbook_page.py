@@ -1,6 +1,6 @@
-"""The runs on docs/playbooks.md: its playbooks in a folder, and what their commands print on a cluster.
+"""The runs in docs/playbooks.md: its playbooks in a folder, and the output of their commands on a cluster.
 
-`python tests/support/playbook_page.py HOST:PORT` writes what they print now.
+`python tests/support/playbook_page.py HOST:PORT` writes their current output.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TOPIC = "payments-eu"
 _LIMIT_S = 300.0
 _FILE = re.compile(r"^<!-- playbook: (\S+) -->\n```yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _FIRST = re.compile(r"^```yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-# What differs from run to run and from machine to machine.
+# Parts that differ from run to run and from machine to machine.
 _CHANGING = [
     (re.compile(r"\b\d{8}T\d{6}\.\d{3}Z-\d+"), "RUN"),
     (re.compile(r"\(cluster [\w-]+\)"), "(cluster ID)"),
@@ -32,14 +32,14 @@ _CHANGING = [
 
 
 def playbooks(text: str) -> dict[str, str]:
-    """The playbooks on the page that its commands run, by their files."""
+    """Return the playbooks on the page that its commands run, by file."""
     first = _FIRST.search(text)
     assert first is not None
     return {"add-topic.yaml": first[1], **dict(_FILE.findall(text))}
 
 
 def printed(text: str, bootstrap: str, folder: Path, environment: Mapping[str, str]) -> str:
-    """The page with what its commands print on that cluster, which they know as the context dev."""
+    """Return the page with the output of its commands on that cluster, which is the context dev."""
     for name, body in playbooks(text).items():
         (folder / name).write_text(body)
     config = folder / "config.yaml"
@@ -55,14 +55,14 @@ def printed(text: str, bootstrap: str, folder: Path, environment: Mapping[str, s
 
 
 def settled(text: str) -> str:
-    """Without what differs from run to run."""
+    """Return the text without parts that differ from run to run."""
     for pattern, instead in _CHANGING:
         text = pattern.sub(instead, text)
     return text
 
 
 def main() -> None:
-    """Write the page anew."""
+    """Regenerate the page."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("KCTL_", "XDG_"))}
     with tempfile.TemporaryDirectory() as folder:

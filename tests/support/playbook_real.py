@@ -1,4 +1,4 @@
-"""A playbook on a real cluster: what it does, what is there in the end, and kctl that runs it."""
+"""A playbook on a real cluster: its effects, the final state, and the kctl that runs it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kctl.protocol.target import Target
 from kctl_forks import KILLED_AT
 from kctl_testing import Kctl, Result, TestCluster
 
-# Each kind of step that leaves a trace. `load` and `tell` must not be done twice.
+# Each kind of step that changes something. `load` and `tell` must not run twice.
 PLAYBOOK = """\
 playbook: 1
 name: real
@@ -63,12 +63,12 @@ steps:
 - id: tell
   run: [sh, -c, "echo told >> told"]
 """
-REST = ("in/load", "in/tell")  # what is not done twice unasked
+REST = ("in/load", "in/tell")  # steps that do not run twice without confirmation
 
 
 @dataclass
 class Book:
-    """The playbook in a folder, with topics of its own."""
+    """The playbook in a folder, with its own topics."""
 
     kctl: Kctl
     cluster: TestCluster
@@ -80,7 +80,7 @@ class Book:
         return self.folder / "real.yaml"
 
     def run(self, *options: str, killed: str | None = None, file: Path | None = None) -> Result:
-        """`kctl playbook run`, confirmed; killed: see kctl_forks.KILLED_AT."""
+        """Run `kctl playbook run`, confirmed. killed: see kctl_forks.KILLED_AT."""
         given = ("-p", f"topic={self.topic}") if file is None else ()
         return self._kctl("run", str(file or self.file), *given, "--yes", *options, killed=killed)
 
@@ -94,12 +94,12 @@ class Book:
         return sorted((self.kctl.home / ".local/state/kctl/playbooks").glob("*.jsonl"))
 
     def told(self) -> list[str]:
-        """The lines that programs wrote, in order."""
+        """Return the lines that programs wrote, in order."""
         path = self.folder / "told"
         return path.read_text().splitlines() if path.exists() else []
 
     def there(self) -> dict[str, Any]:
-        """What there is on the cluster: topics and their partitions, a config, records."""
+        """Return the state of the cluster: topics and their partitions, a config, records."""
         with connect(Target("there", tuple(self.cluster.bootstrap.split(",")))) as client:
             names = [name for name in client.metadata().topics if name.startswith(self.topic)]
         found: dict[str, Any] = {"topics": {name.removeprefix(self.topic) for name in names}}
@@ -122,7 +122,7 @@ NOTHING: dict[str, Any] = {"topics": set()}
 
 @contextmanager
 def book(kctl: Kctl, cluster: TestCluster, folder: Path, topic: str) -> Iterator[Book]:
-    """The book, with a home of its own for its journals; its topics are gone at the end."""
+    """Yield the book, with its own home for journals. Its topics are deleted at the end."""
     home = folder / "home"
     home.mkdir()
     servers = {"bootstrap_servers": cluster.bootstrap.split(",")}

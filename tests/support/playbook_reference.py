@@ -1,6 +1,6 @@
-"""The reference in docs/playbooks.md, made from what reading, lint and expressions go by.
+"""The reference in docs/playbooks.md, generated from the rules of the reader, lint and expressions.
 
-`python tests/support/playbook_reference.py` writes it anew, and playbooks/playbook.schema.json with it.
+`python tests/support/playbook_reference.py` regenerates it and playbooks/playbook.schema.json.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def _functions(table: Mapping[str, Function]) -> Iterator[str]:
 
 
 def _call(name: str, function: Function) -> str:
-    """«join(separator, attribute)»."""
+    """Return a signature, e.g. `join(separator, attribute)`."""
     found = list(inspect.signature(function.call).parameters.values())
     own = [each for each in found if each.name != "value"]
     arguments = ", ".join("…" if each.kind is each.VAR_POSITIONAL else each.name for each in own)
@@ -138,7 +138,7 @@ def _argument(argument: Argument) -> str:
 
 
 def render() -> str:
-    """The reference as Markdown."""
+    """Return the reference as Markdown."""
     lines = ["### Keys of a playbook\n", *_keys(_KEYS)]
     lines += [f"A part has {MAX_STEPS:,} steps at most.\n"]
     lines += ["### Keys of a parameter\n", *_keys(_PARAMETER_KEYS)]
@@ -170,7 +170,7 @@ def render() -> str:
 
 
 def page(text: str) -> str:
-    """The page with the reference as it has to be."""
+    """Return the page with the current reference."""
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
     return f"{before}{BEGIN}\n{render()}\n{END}{after}"

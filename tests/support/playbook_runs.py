@@ -1,4 +1,4 @@
-"""Runs of playbooks without a broker: operations, programs, time and the person are made up, the journal is real."""
+"""Runs of playbooks without a broker: operations, programs, time and the user are simulated, the journal is real."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ Answer = Callable[[Mapping[str, Any]], Any]
 
 
 class Killed(BaseException):
-    """kill -9, as far as one process can do it to itself: nothing catches it."""
+    """A kill -9, simulated within the process: nothing catches it."""
 
 
 @dataclass
 class World:
-    """What there is, and what was done to it.
+    """The simulated state, and what was done to it.
 
-    answers: operation → an Outcome, a value, an error to raise, or what makes one of these of the arguments; a list of
-    outcomes is used up, but for its last.
+    answers: operation → an Outcome, a value, an error to raise, or a function of the arguments that returns one.
+    A list of outcomes is used up, except for its last.
     """
 
     answers: dict[str, Any] = field(default_factory=dict)
@@ -57,13 +57,13 @@ class World:
     lines: list[str] = field(default_factory=list)
 
     def done(self, name: str) -> int:
-        """How often an operation, or a program by its first word, was really done."""
+        """Return how often an operation, or a program by its first word, was executed."""
         operations = sum(called == name and not dry_run for called, _, dry_run in self.calls)
         return operations + sum(argv[0] == name for argv in self.ran)
 
 
 class FakeOperations:
-    """kctl's operations, which do nothing but to the World."""
+    """kctl's operations, which change only the World."""
 
     names = staticmethod(real.names)
     aliases = staticmethod(real.aliases)
@@ -163,7 +163,7 @@ class _Person:
 
 
 class _Lines:
-    """The observer: each event as a line."""
+    """An observer that writes each event as a line."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -210,7 +210,7 @@ def environment_of(world: World) -> RunEnvironment:
 
 @lru_cache(maxsize=8)
 def playbook_from(text: str, source: Path | None = None) -> Playbook:
-    """Without any problem."""
+    """Return a playbook that must have no problem."""
     playbook, problems = examine_text(text, source=source, file="p.yaml")
     assert problems == [], problems
     assert playbook is not None
@@ -227,7 +227,7 @@ def run(
     journaled: bool = False,
     where: Where | None = None,
 ) -> RunOutcome:
-    """Run a playbook to its end. secrets: by the names of parameters. journaled: into kctl's state folder."""
+    """Run a playbook to its end. secrets: by parameter. journaled: write the journal to kctl's state folder."""
     playbook = playbook_from(text, source)
     values = collect(playbook, given, environment=_environment(secrets))
     settings = settings or RunSettings()
@@ -250,7 +250,7 @@ def resume(
     skip: Iterable[str] = (),
     secrets: Mapping[str, str] | None = None,
 ) -> RunOutcome:
-    """Go on with the only run there is. Raises Refused as the command does."""
+    """Resume the only run. Raises Refused like the command."""
     path = to_resume(None)
     with journal.resume(path) as held:
         state = run_journal.replay(held.entries, path.name)
@@ -269,7 +269,7 @@ def _environment(secrets: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def states(ending: RunOutcome) -> dict[str, str]:
-    """Each step's state."""
+    """Return the state of each step."""
     return {each.step: each.state.value if each.state else "" for each in ending.steps}
 
 

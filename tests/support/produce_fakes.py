@@ -1,4 +1,4 @@
-"""A broker that answers Produce requests as a test wants it, and a client that connects to it."""
+"""A broker that responds to Produce requests as a test chooses, and a client that connects to it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from kctl.errors import KctlError
 from kctl.model import Broker, ClusterState, PartitionState, TopicState
 from kctl.protocol.wire import CLIENT_ID
 
-_BODY = 14 + len(CLIENT_ID)  # behind length, api key, version, correlation id and client id
+_BODY = 14 + len(CLIENT_ID)  # after length, API key, version, correlation id and client id
 Judge = Callable[[int], "tuple[int, int]"]  # partition → error code, base offset
 
 
 class FakeBroker:
-    """The other end of a connection. judge: what becomes of a batch. throttle_ms: told with each answer."""
+    """The other end of a connection. judge: decides about a batch. throttle_ms: in each response."""
 
     api_versions: ClassVar = {0: (0, 9)}
 
@@ -26,7 +26,7 @@ class FakeBroker:
         self._end.setblocking(False)
         self._ours = ours
         self._in = b""
-        self.requests: list[tuple[int, list[int]]] = []  # correlation id, partitions; those that have no answer yet
+        self.requests: list[tuple[int, list[int]]] = []  # correlation id, partitions: those without a response
         self.seen: list[list[int]] = []
         self.judge: Judge = lambda _partition: (0, 0)
         self.throttle_ms = 0
@@ -43,7 +43,7 @@ class FakeBroker:
         return self._ours.fileno() < 0
 
     def listen(self, at_most: int = 1 << 30) -> None:
-        """Take what has come."""
+        """Receive the data that has arrived."""
         with suppress(OSError):  # nothing more, or closed
             while at_most > 0 and (data := self._end.recv(min(at_most, 1 << 20))):
                 self._in += data
@@ -54,7 +54,7 @@ class FakeBroker:
             self.requests.append((int.from_bytes(frame[8:12], "big"), self.seen[-1]))
 
     def answer(self) -> None:
-        """Answer the oldest request, as brokers do."""
+        """Respond to the oldest request, like brokers do."""
         correlation_id, partitions = self.requests.pop(0)
         rows = b""
         for partition in partitions:
@@ -68,7 +68,7 @@ class FakeBroker:
 
 
 def _partitions(frame: bytes) -> list[int]:
-    at = _BODY + 2 + 2 + 4 + 4 + 2 + 1  # transactional id, acks, timeout, topics, «t»
+    at = _BODY + 2 + 2 + 4 + 4 + 2 + 1  # transactional id, acks, timeout, topics, `t`
     (count,) = struct.unpack_from(">i", frame, at)
     at += 4
     found = []
@@ -81,7 +81,7 @@ def _partitions(frame: bytes) -> list[int]:
 
 
 class FakeClient:
-    """Dials `broker`, and a new one each time again."""
+    """A client that connects to `broker`, then to a new one each time."""
 
     def __init__(self, known: ClusterState) -> None:
         self.known = known

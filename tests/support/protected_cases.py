@@ -1,9 +1,9 @@
-"""A line for each command that changes a cluster, which asks for the cluster's name when the context is protected.
+"""A line for each command that changes a cluster, and that asks for its name if the context is protected.
 
-TOPIC has three partitions with records, on brokers 1 and 2, and retention.ms of its own; its first partition is not led
-by the preferred leader. SECOND is open in a transaction from offset 0. GROUP has committed, MEMBERS has a member.
-FOLDER has new.yaml (a topic that is not there), offsets.json (a group's offsets), plan.json (a reassignment), done.json
-(one that was carried out) and play.yaml (a playbook that makes a topic).
+TOPIC has three partitions with records, on brokers 1 and 2, and its own retention.ms; the first one is not led by its
+preferred leader. SECOND has an open transaction from offset 0. GROUP has commits, MEMBERS has a member. FOLDER has
+new.yaml (a topic that does not exist), offsets.json (a group's offsets), plan.json (a reassignment), done.json (a
+completed one) and play.yaml (a playbook that creates a topic).
 """
 
 from __future__ import annotations

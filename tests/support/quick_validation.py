@@ -1,4 +1,4 @@
-"""kctl_killed.py for `kctl validate` with short times of normal writes: its moments are looked at, not its figures.
+"""kctl_killed.py for `kctl validate`, with short periods of normal writes: tests check its steps, not its figures.
 
 python quick_validation.py before|after STEP ARGUMENT…
 """

@@ -1,4 +1,4 @@
-"""Clusters for tests of the planner: written by hand, drawn by hypothesis, or striped as Kafka places replicas."""
+"""Clusters for tests of the planner: written by hand, drawn by hypothesis, or striped like Kafka places replicas."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def cluster_of(
     sizes: Sequence[int] | None = None,
     usable: dict[int, int] | None = None,
 ) -> PlanCluster:
-    """Broker i has racks[i]; rows are the replicas of partitions t-0, t-1, …"""
+    """Return a cluster: broker i has racks[i]; rows are the replicas of partitions t-0, t-1, …"""
     return PlanCluster(
         brokers=tuple(
             PlanBroker(i, None if i in dead else rack, i not in dead, (usable[i],) if usable and i in usable else None)
@@ -34,9 +34,9 @@ def cluster_of(
 
 
 def striped(brokers: int, partitions: int, factor: int, racks: int, *, empty: int = 0, topics: int = 1) -> PlanCluster:
-    """Even in replicas and leaders, no two replicas in one rack; `empty` brokers more hold nothing.
+    """Return a cluster with even replicas and leaders, at most one replica per rack, and `empty` more brokers.
 
-    Brokers must be a multiple of racks, and partitions of brokers. Racks go round: broker i is in rack i mod racks.
+    Brokers must be a multiple of racks, and partitions of brokers. Broker i is in rack i mod racks.
     """
     rows = []
     for p in range(partitions):
@@ -63,7 +63,7 @@ def striped(brokers: int, partitions: int, factor: int, racks: int, *, empty: in
 
 @st.composite
 def clusters(draw: st.DrawFn, *, spare: int = 2, most_factor: int = 3) -> PlanCluster:
-    """4 to 8 brokers, in 1 to 4 racks or in none; any replicas, racks broken and brokers empty among them."""
+    """Draw 4 to 8 brokers in 1 to 4 racks or none, with any replicas, also several per rack, and with empty brokers."""
     brokers = draw(st.integers(4, 8))
     count = draw(st.integers(0, 4))
     racks = [f"r{draw(st.integers(0, count - 1))}" if count else None for _ in range(brokers)]

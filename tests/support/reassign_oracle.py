@@ -1,8 +1,8 @@
-"""The exact answer for small clusters, by a min-cost flow that shares nothing with kctl's planner.
+"""The exact solution for small clusters, by a min-cost flow that shares no code with kctl's planner.
 
-source → partition (w units) → (partition, rack) (limit) → broker (1 unit; 0 for a replica that is there, else 1 copy)
+source → partition (w units) → (partition, rack) (limit) → broker (1 unit; cost 0 for an existing replica, else 1 copy)
 → sink, where the l-th replica of a broker costs 2·l + 1 times more than all copies together: the cheapest flow is the
-most even placement (least sum of squares), and of these the one with the fewest copies."""
+most even placement (least sum of squares), among these with the fewest copies."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ KEEP = -10_000_000
 
 
 class Flow:
-    """Successive shortest paths by Bellman and Ford: slow, short, exact."""
+    """A flow by successive shortest paths (Bellman-Ford): slow, short, exact."""
 
     def __init__(self) -> None:
-        self.arcs: list[list[int]] = []  # to, room, cost; arc i ^ 1 is the reverse of i
+        self.arcs: list[list[int]] = []  # to, capacity, cost; arc i ^ 1 is the reverse of i
         self.out: dict[object, list[int]] = {}
         self.ends: list[object] = []
 
@@ -28,7 +28,7 @@ class Flow:
         return len(self.arcs) - 2
 
     def push(self, source: object, sink: object) -> int:
-        """Send all that can be sent; how much that is."""
+        """Send as much as possible. Return the amount."""
         sent = 0
         while True:
             distance, came = {source: 0}, {}
@@ -60,7 +60,7 @@ def fewest_copies(
     rack_of: Sequence[int],
     limit: Callable[[int, int], int],
 ) -> tuple[int, int]:
-    """(sum of squares of the hosts' loads, copies) of the best placement. partitions: (replicas, how many wanted)."""
+    """Return (sum of squares of the hosts' loads, copies) of the best placement. partitions: (replicas, target)."""
     flow = Flow()
     wanted = 0
     choices: list[tuple[int, int, int]] = []
@@ -71,7 +71,7 @@ def fewest_copies(
         for rack in sorted({rack_of[b] for b in allowed}):
             flow.arc(("p", p), ("pr", p, rack), limit(p, rack))
         for b in sorted(allowed):
-            kept = KEEP if b not in hosts else 0  # what may receive nothing keeps what it has
+            kept = KEEP if b not in hosts else 0  # brokers that may not receive replicas keep theirs
             choices.append((p, b, flow.arc(("pr", p, rack_of[b]), ("b", b), 1, (b not in now) + kept)))
     for b in sorted({b for _, b, _ in choices}):
         for load in range(len(partitions)):
@@ -84,7 +84,7 @@ def fewest_copies(
 def fewest_leader_changes(
     rows: Sequence[Sequence[int]], firsts: Sequence[int], hosts: Collection[int]
 ) -> tuple[int, int]:
-    """(sum of squares of preferred leaders per broker, changes); all brokers of rows are hosts."""
+    """Return (sum of squares of preferred leaders per broker, changes). All brokers of rows are hosts."""
     flow = Flow()
     choices = []
     for p, row in enumerate(rows):

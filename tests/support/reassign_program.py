@@ -1,14 +1,14 @@
-"""The smallest plan as an integer program, written from the rules alone: it shares no planning code with kctl.
+"""The smallest plan as an integer program, written from the rules alone, without kctl's planner.
 
 x(p, b): partition p has a replica on broker b. y(p, b): b is its preferred leader.
 
-1. Σ over b of x(p, b) is p's replication factor; x is there only for brokers that may hold p: those that may receive,
-   and those that hold it already and are not to be emptied. These last keep it.
-2. In each rack p has at most ceil(factor ÷ racks) replicas: more only where the racks are too small for all of them
-   otherwise, and, when racks are not to be fixed, as many as it has there already.
-3. Loads of those that may receive are as even as the rules allow (the least sum of squares), or within the tolerance.
+1. Σ over b of x(p, b) is p's replication factor. x exists only for brokers that may hold p: those that may receive,
+   and those that hold it already and are not emptied, which keep it.
+2. In each rack p has at most ceil(factor ÷ racks) replicas: more only if the racks are too small otherwise and, if
+   racks are not to be fixed, as many as it has there already.
+3. Loads of brokers that may receive are as even as the rules allow (least sum of squares), or within the tolerance.
 4. Of all such placements, one with the fewest x(p, b) that are new.
-5. Of these, leaders as even as they can be, if that is asked for; and of these the fewest new leaders.
+5. Of these, leaders as even as possible, if requested; and of these the fewest new leaders.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ Cells = dict[tuple[int, int], int]  # (partition, broker) → variable
 
 @dataclass(frozen=True)
 class Wish:
-    """A cluster (rack of each broker, replicas of each partition: the preferred leader first) and what it should be.
+    """A cluster (rack of each broker, replicas of each partition, preferred leader first) and the goals.
 
     hosts: brokers that may receive; emptied: those that must end empty. tolerance: how far a host's replicas may be
-    from the mean, as a share of it; None: any number will do. leader_tolerance: the same for preferred leaders.
+    from the mean, as a share of it; None: no limit. leader_tolerance: the same for preferred leaders.
     """
 
     racks: Sequence[str | None]
@@ -42,14 +42,14 @@ class Wish:
 
 @dataclass(frozen=True)
 class Smallest:
-    """moves: replicas to copy. leader_changes: the fewest among the plans with so few moves."""
+    """moves: replicas to copy. leader_changes: the fewest among plans with this number of moves."""
 
     moves: int
     leader_changes: int
 
 
 def smallest_plan(wish: Wish) -> Smallest | None:
-    """None when nothing keeps the rules; and where there is a tolerance, but racks forbid loads that are even."""
+    """Return the smallest plan; None if no plan satisfies the rules, or racks rule out loads within the tolerance."""
     program = Program()
     x = _placements(wish, program)
     if wish.tolerance is not None and not _spread(wish, program, x, wish.tolerance):
@@ -69,7 +69,7 @@ def smallest_plan(wish: Wish) -> Smallest | None:
 
 
 def _placements(wish: Wish, program: Program) -> Cells:
-    """Rules 1 and 2."""
+    """Add rules 1 and 2."""
     x: Cells = {}
     racked = all(wish.racks[b] is not None for b in wish.hosts)
     for p, row in enumerate(wish.rows):
@@ -97,7 +97,7 @@ def _most_in_a_rack(wish: Wish, factor: int) -> int:
 
 
 def _leaders(wish: Wish, program: Program, x: Cells) -> Cells:
-    """One leader for each partition, among its replicas: a host, or the one that was it."""
+    """Add one leader for each partition, among its replicas: a host, or the previous leader."""
     y: Cells = {}
     for p, row in enumerate(wish.rows):
         for b in sorted(wish.hosts | set(row)):
@@ -109,14 +109,14 @@ def _leaders(wish: Wish, program: Program, x: Cells) -> Cells:
 
 
 def _spread(wish: Wish, program: Program, cells: Cells, tolerance: float) -> bool:
-    """Rule 3, as rows of the program; False when there is no placement for them."""
+    """Add rule 3 as rows of the program. Return False if there is no such placement."""
     of: dict[int, dict[int, int]] = {b: {} for b in sorted(wish.hosts)}
     for (_, b), i in cells.items():
         if b in of:
             of[b][i] = 1
     if (found := program.smallest({})) is None:
         return False
-    # What others hold is fixed, so that all placements have the same sum on hosts.
+    # Replicas of other brokers are fixed, so all placements have the same sum on hosts.
     mean = sum(found[1][i] for terms in of.values() for i in terms) / len(of)
     before = len(program.rows)
     for terms in of.values():
@@ -136,7 +136,7 @@ def _spread(wish: Wish, program: Program, cells: Cells, tolerance: float) -> boo
     for terms in of.values():
         square = program.variable(high=FREE)
         squares[square] = 1
-        for k in range(len(terms)):  # above k² + (2k + 1)·(load − k): the least whole number above all is load²
+        for k in range(len(terms)):  # above k² + (2k + 1)·(load − k): the smallest integer above all is load²
             program.row(-k * (k + 1), {square: 1, **dict.fromkeys(terms, -2 * k - 1)}, FREE)
     best = program.smallest(squares)
     assert best is not None

@@ -1,7 +1,7 @@
-"""A cluster for tests of reassignments, looked at without kctl: ZooKeeper's own words, and the folders on the disk.
+"""A cluster for tests of reassignments, inspected without kctl: by ZooKeeper's nodes and the folders on disk.
 
 Assignments, copies under way, leaders, in-sync replicas and all dynamic configs are read from ZooKeeper, log dirs from
-the file system. Topics, configs and other people's reassignments are made by plain requests.
+the file system. Topics, configs and other users' reassignments are made by plain requests.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ def _is(look: Callable[[], object], wanted: object) -> bool:
 
 
 class Arena:
-    """A running cluster, and a kctl whose journals are this test's own.
+    """A running cluster, and a kctl with separate journals for this test.
 
-    bootstrap: as options take it. folder: the cluster's folder; None when its files and processes are not looked at.
+    bootstrap: the value of the option. folder: the cluster's folder; None if its files and processes are not inspected.
     """
 
     def __init__(self, kctl: Kctl, name: str, bootstrap: str, zk: Any, folder: Path | None, work: Path) -> None:
@@ -76,12 +76,12 @@ class Arena:
         return self._children("/brokers/topics")
 
     def replicas(self, topic: str) -> Replicas:
-        """Partition → brokers, as ZooKeeper has them; while a partition moves, old and new ones together."""
+        """Return partition → brokers from ZooKeeper; during a move, old and new ones together."""
         found = self._json(f"/brokers/topics/{topic}") or {"partitions": {}}
         return {int(number): tuple(ids) for number, ids in sorted(found["partitions"].items(), key=lambda i: int(i[0]))}
 
     def moving(self) -> dict[tuple[str, int], tuple[tuple[int, ...], tuple[int, ...]]]:
-        """(topic, partition) → (brokers that it gains, brokers that it loses), of the whole cluster."""
+        """Return (topic, partition) → (brokers that it gains, brokers that it loses) of the whole cluster."""
         found: dict[tuple[str, int], tuple[tuple[int, ...], tuple[int, ...]]] = {}
         for topic in self.topics():
             state = self._json(f"/brokers/topics/{topic}") or {}
@@ -91,7 +91,7 @@ class Arena:
         return found
 
     def state(self, topic: str, partition: int) -> dict[str, Any]:
-        """leader, isr, leader_epoch of a partition."""
+        """Return leader, isr and leader_epoch of a partition."""
         found = self._json(f"/brokers/topics/{topic}/partitions/{partition}/state")
         assert found is not None
         return dict(found)
@@ -100,11 +100,11 @@ class Arena:
         return {number: self.state(topic, number)["leader"] for number in self.replicas(topic)}
 
     def in_sync(self, topic: str) -> bool:
-        """Is every replica of the topic in sync?"""
+        """Return True if every replica of the topic is in sync."""
         return all(set(self.state(topic, n)["isr"]) == set(ids) for n, ids in self.replicas(topic).items())
 
     def configs(self) -> dict[str, dict[str, str]]:
-        """All dynamic configs of all topics and brokers: «topics/orders» → settings; only what has some."""
+        """Return all dynamic configs of topics and brokers, e.g. `topics/orders` → settings."""
         found = {}
         for kind in ("topics", "brokers"):
             for name in self._children(f"/config/{kind}"):
@@ -120,7 +120,7 @@ class Arena:
         return int((self._json("/controller") or {"brokerid": -1})["brokerid"])
 
     def log_dirs(self, topic: str) -> dict[tuple[int, int], list[str]]:
-        """(broker, partition) → the log dirs (whole paths) that hold it; two while it moves between them."""
+        """Return (broker, partition) → the paths of its log dirs; two during a move between them."""
         assert self._folder
         found: dict[tuple[int, int], list[str]] = {}
         for path in sorted(self._folder.glob(f"broker-*/data-*/{topic}-*")):
@@ -133,11 +133,11 @@ class Arena:
         return found
 
     def brokers_holding(self, broker: int) -> list[str]:
-        """Partitions of any topic that have a replica on the broker, copies under way included."""
+        """Return the partitions of any topic with a replica on the broker, including copies in progress."""
         return [f"{t}-{n}" for t in self.topics() for n, ids in self.replicas(t).items() if broker in ids]
 
     def snapshot(self, *topics: str) -> dict[str, Any]:
-        """Assignments, moves and configs as one value, to be compared."""
+        """Return assignments, moves and configs as one value, for comparisons."""
         return {
             "replicas": {t: self.replicas(t) for t in topics or self.topics()},
             "moving": self.moving(),
@@ -152,9 +152,9 @@ class Arena:
     def make_topic(
         self, name: str, replicas: Sequence[Sequence[int]], *, size: int = 0, named: str | None = None, **config: str
     ) -> str:
-        """A topic with these replicas, each partition filled with `size` bytes in segments of 512 KiB.
+        """Create a topic with these replicas, and `size` bytes per partition in segments of 512 KiB.
 
-        Its whole name is `named`, or a new one that begins with `name`.
+        Its name is `named`, or a new one that begins with `name`.
         """
         from kafka.protocol.admin import CreateTopicsRequest
 
@@ -184,7 +184,7 @@ class Arena:
             self._topics.append(topic)
             if size:
                 _fill(client, topic, len(replicas), size)
-        if not size:  # the brokers know of it
+        if not size:  # the brokers have its metadata
             eventually(lambda: self._led(topic, len(replicas)), what=f"{topic} has leaders")
         return topic
 
@@ -194,7 +194,7 @@ class Arena:
             return found is not None and sum(p.leader >= 0 for p in found.partitions) == partitions
 
     def checksums(self, topic: str) -> dict[int, tuple[int, int]]:
-        """Partition → (number of records, CRC of their values), read as a consumer reads."""
+        """Return partition → (number of records, CRC of their values), as read by a consumer."""
         from kafka.structs import TopicPartition
 
         found = {}
@@ -218,9 +218,9 @@ class Arena:
         return found
 
     def set_configs(self, kind: str, name: str, **values: str | None) -> None:
-        """Dynamic configs of a «topics» or «brokers» entry, as an operator sets them; None deletes. «_» is «.».
+        """Set dynamic configs of a `topics` or `brokers` entry like an operator; None deletes; _ is a dot.
 
-        Returns when a broker tells its own: it hears of them from ZooKeeper.
+        Returns once a broker reports its own, which it receives from ZooKeeper.
         """
         from kafka.protocol import admin
 
@@ -243,7 +243,7 @@ class Arena:
         with self.connect() as client:
             node = int(name) if kind == "brokers" and name.isdigit() and int(name) in self.registered() else None
             deadline = time.monotonic() + 10
-            while True:  # a new topic is not known to every broker at once
+            while True:  # not every broker has a new topic at once
                 (answer,) = client.send(request, node_id=node, changes=True).responses
                 if answer.error_code != 3 or time.monotonic() > deadline:
                     break
@@ -258,10 +258,10 @@ class Arena:
     def throttle(
         self, topic: str, rate: int, lists: tuple[str, str] = ("*", "*"), *, giver: int, receiver: int
     ) -> None:
-        """Slow copies of a topic down, as an operator does; returns when both brokers go by it.
+        """Throttle copies of a topic like an operator. Returns once both brokers apply it.
 
-        A broker takes changes in the order in which they were made, and tells of its own rate when it has it: so the
-        topic's lists (of leaders, of followers) come first.
+        A broker applies changes in order, and reports only its own rate: so the topic's lists (of leaders, of
+        followers) are set first.
         """
         leaders, followers = (f"{side}_replication_throttled" for side in ("leader", "follower"))
         self.set_configs("topics", topic, **{f"{leaders}_replicas": lists[0], f"{followers}_replicas": lists[1]})
@@ -270,7 +270,7 @@ class Arena:
             self.set_configs("brokers", str(node), **{setting: str(rate)})
 
     def alter(self, targets: Mapping[tuple[str, int], Sequence[int] | None]) -> None:
-        """Somebody else's reassignment; None cancels one."""
+        """Start a reassignment like another user; None cancels one."""
         from kafka.protocol import admin
 
         protocol: Any = admin
@@ -294,15 +294,15 @@ class Arena:
             answer = client.send_to_controller(request)
         codes = [p.error_code for t in answer.responses for p in t.partitions]
         assert answer.error_code == 0, answer
-        assert set(codes) <= {0, 85}, answer  # 85: there is none to cancel
+        assert set(codes) <= {0, 85}, answer  # 85: no reassignment to cancel
 
     def broker_log_dirs(self, broker: int) -> list[str]:
-        """Both log dirs of a broker."""
+        """Return both log dirs of a broker."""
         assert self._folder
         return [str(path) for path in sorted((self._folder / f"broker-{broker}").glob("data-*"))]
 
     def place(self, wanted: Mapping[tuple[int, str, int], str]) -> None:
-        """Put replicas, (broker, topic, partition), into log dirs, and wait until they are there."""
+        """Move replicas, (broker, topic, partition), to log dirs, and wait for the end."""
         from kafka.protocol import admin
 
         protocol: Any = admin
@@ -320,12 +320,12 @@ class Arena:
         )
 
     def elect(self, *topics: str) -> None:
-        """Preferred leaders everywhere."""
+        """Elect preferred leaders for all partitions."""
         with self.connect() as client, kafka_admin(client) as admin:
             admin.elect_leaders(0, {t: list(self.replicas(t)) for t in topics}, raise_errors=False)
 
     def delete_topic(self, topic: str) -> None:
-        """Until ZooKeeper has it no more; that takes until all its replicas are back. Its configs go after it."""
+        """Delete a topic, and wait until ZooKeeper has neither it nor its configs, which takes all of its replicas."""
         from kafka.protocol.admin import DeleteTopicsRequest
 
         row = DeleteTopicsRequest.DeleteTopicState(name=topic)
@@ -344,34 +344,34 @@ class Arena:
             admin.create_partitions({topic: count})
 
     def kill(self, node: str) -> None:
-        """kill -9 of a broker («2», «controller»)."""
+        """Kill -9 a broker (`2`, `controller`)."""
         self.kctl.ok("cluster", "kill", self.name, node, "--yes")
 
     def start(self) -> None:
-        """Whatever does not run, as soon as ZooKeeper has forgotten it."""
+        """Start all stopped brokers, once their ZooKeeper sessions have expired."""
         self.kctl.ok("cluster", "start", self.name, timeout=120)
 
     def on_another_machine(self) -> Arena:
-        """The same cluster, and a kctl that knows nothing of this one's journals."""
+        """Return the same cluster, with a kctl without this one's journals."""
         kctl = self.kctl.with_environment(XDG_STATE_HOME=str(self.work / "elsewhere"))
         return Arena(kctl, self.name, self.bootstrap, self._zk, self._folder, self.work)
 
     # --- kctl's reassignments -----------------------------------------------------------------------------------------
 
     def reassign(self, command: str, *args: str, timeout: float = 150) -> Result:
-        """`kctl topic reassign COMMAND …`, confirmed where it asks."""
+        """Run `kctl topic reassign COMMAND …`, with confirmation."""
         confirmed = ["--yes"] if command in {"apply", "resume", "cancel", "rollback", "pause"} else []
         return self.kctl("topic", "reassign", command, *args, *confirmed, timeout=timeout)
 
     def plan(self, *args: str) -> tuple[dict[str, Any], str]:
-        """Make a plan: its JSON, and the file that `apply` takes."""
+        """Make a plan. Return its JSON, and the file for `apply`."""
         path = self.work / f"plan-{len(list(self.work.glob('plan-*')))}.json"
         done = self.reassign("plan", *args, "--out", str(path), "-o", "json")
         assert done.code == 0, str(done)
         return json.loads(path.read_text()), str(path)
 
     def write_plan(self, after: Mapping[tuple[str, int], Sequence[int]], **more: Any) -> str:
-        """A plan written by hand as Kafka's own tool takes it, with the present replicas beside it."""
+        """Write a plan in the format of Kafka's own tool, with a file of the current replicas beside it."""
         rows = [{"topic": t, "partition": n, "replicas": list(ids)} for (t, n), ids in after.items()]
         now = [{"topic": t, "partition": n, "replicas": list(self.replicas(t).get(n, ()))} for t, n in after]
         path = self.work / f"plan-{len(list(self.work.glob('plan-*')))}.json"
@@ -380,11 +380,11 @@ class Arena:
         return str(path)
 
     def killed(self, moment: str, step: str, *args: str) -> Result:
-        """`kctl topic reassign …` that is killed (-9) right before or after a step is written to the journal."""
+        """Run `kctl topic reassign …`, killed (-9) right before or after a step is written to the journal."""
         return self.kctl("topic", "reassign", *args, "--yes", env={KILLED_AT: f"{moment},{step},1"})
 
     def with_full_disks(self, *args: str) -> Result:
-        """`kctl topic reassign …` that is told of 100 kB of free space in each log dir."""
+        """Run `kctl topic reassign …` with a reported free space of 100 kB in each log dir."""
         argv = [sys.executable, str(_FULL_DISKS), "topic", "reassign", *args, "--yes"]
         began = time.monotonic()
         done = subprocess.run(
@@ -393,7 +393,7 @@ class Arena:
         return Result(tuple(argv[2:]), done.returncode, done.stdout, done.stderr, time.monotonic() - began)
 
     def abandoned(self, plan: str, *args: str) -> None:
-        """An apply that is killed (-9) while the brokers move its first batch."""
+        """Run an apply that is killed (-9) while the brokers move its first batch."""
         topics = {row["topic"] for row in json.loads(Path(plan).read_text())["partitions"]}
         with self.running("apply", plan, *args) as process:
             self.wait_moving(*topics)
@@ -403,7 +403,7 @@ class Arena:
 
     @contextmanager
     def running(self, command: str, *args: str) -> Iterator[subprocess.Popen[str]]:
-        """`kctl topic reassign …` in the background; killed at the end when it still runs."""
+        """Yield `kctl topic reassign …` in the background; killed at the end if it still runs."""
         with self.kctl.running("topic", "reassign", command, *args, "--yes") as process:
             self._process = process
             try:
@@ -417,14 +417,14 @@ class Arena:
         return sorted((Path(self.kctl.environment["XDG_STATE_HOME"]) / "kctl/reassignments").glob("*/*.jsonl"))
 
     def wait_until(self, check: Callable[[], bool], *, what: str, seconds: float = 60) -> None:
-        """As `eventually`, looked at more often: to act in the middle of a move."""
+        """Wait like `eventually`, with shorter pauses, to act in the middle of a move."""
         deadline = time.monotonic() + seconds
         while not check():
             assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
             time.sleep(0.03)
 
     def wait_moving(self, *topics: str) -> None:
-        """Until the controller moves a partition of these topics."""
+        """Wait until the controller moves a partition of these topics."""
 
         def moves() -> bool:
             if any(topic in topics for topic, _ in self.moving()):
@@ -436,14 +436,14 @@ class Arena:
         self.wait_until(moves, what="partitions move")
 
     def wait_still(self, *topics: str, seconds: float = 60) -> None:
-        """Until none moves."""
+        """Wait until no partition moves."""
         eventually(lambda: not any(t in topics for t, _ in self.moving()), seconds=seconds, what="nothing moves")
 
     def traffic(self, topic: str, *, rate: float = 100, record_bytes: int = 200) -> Traffic:
         return Traffic(self.connect, topic, len(self.replicas(topic)), rate=rate, record_bytes=record_bytes)
 
     def java_tool(self, *args: str) -> Result:
-        """Kafka's own kafka-reassign-partitions."""
+        """Run Kafka's kafka-reassign-partitions."""
         libs = Path(self.kctl.environment["KAFKA_HOME"]) / "libs"
         argv = [
             str(find_java().executable), "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", f"{libs}/*",
@@ -454,7 +454,7 @@ class Arena:
         return Result(tuple(argv[6:]), done.returncode, done.stdout, done.stderr, time.monotonic() - began)
 
     def java_verify(self, plan: str) -> str:
-        """What Kafka's own tool says of a plan; it takes no throttle away."""
+        """Return the output of Kafka's own tool for a plan; it removes no throttle."""
         done = self.java_tool("--reassignment-json-file", plan, "--verify", "--preserve-throttles")
         assert done.code == 0, str(done)
         return done.out
@@ -462,7 +462,7 @@ class Arena:
     # --- tidying ------------------------------------------------------------------------------------------------------
 
     def clean(self) -> None:
-        """Cancel what moves, delete this test's topics and all broker configs: the next test starts from nothing."""
+        """Cancel moves and delete this test's topics and all broker configs."""
         mine = {key: None for key in self.moving() if key[0] in self._topics}
         if mine:
             self.alter(mine)
@@ -478,19 +478,20 @@ class Arena:
         self._remove_old_notices()
 
     def _remove_old_notices(self) -> None:
-        """Notices of changed configs, which brokers keep for 15 minutes and all read at every change: hundreds of them
-        would be most of what the cluster does. All brokers have seen those that are some seconds old."""
+        """Remove config change notifications that are some seconds old, which all brokers have read.
+
+        Brokers keep them for 15 minutes and read all of them at every change: hundreds would slow the cluster down."""
         from kazoo.exceptions import NoNodeError
 
         for name in self._children(_NOTICES):
-            with suppress(NoNodeError):  # a broker removes the oldest itself
+            with suppress(NoNodeError):  # brokers remove the oldest ones themselves
                 path = f"{_NOTICES}/{name}"
                 if time.time() - self._zk.get(path)[1].created > _NOTICED_S:
                     self._zk.delete(path)
 
 
 def _fill(client: ClusterClient, topic: str, partitions: int, size: int) -> None:
-    """`size` bytes of noise in each partition, the same in each run."""
+    """Write `size` bytes of noise to each partition, the same in each run."""
     producer = client.producer(linger_ms=20, max_request_size=1 << 20, batch_size=1 << 17)
     noise = random.Random(5).randbytes(_RECORD_BYTES)
     for partition in range(partitions):
@@ -503,9 +504,10 @@ def _fill(client: ClusterClient, topic: str, partitions: int, size: int) -> None
 
 @contextmanager
 def reassign_cluster(kctl: Kctl, name: str) -> Iterator[tuple[str, Any, Path]]:
-    """Four brokers in three racks (1 and 4 share one) with two log dirs each: bootstrap servers, ZooKeeper, folder.
+    """Yield the bootstrap servers, ZooKeeper and folder of four brokers in three racks, with two log dirs each.
 
-    Small fetches, because a throttle lets whole fetches through; and short windows, so that it acts at once.
+    Brokers 1 and 4 share a rack. Fetches are small, because a throttle lets whole fetches pass; quota windows are
+    short, so that it applies at once.
     """
     settings = {
         "zookeeper.session.timeout.ms": "6000",

@@ -1,8 +1,8 @@
-"""Records written and read while partitions move, and the proof afterwards that none was lost, repeated or reordered.
+"""Records written and read while partitions move, and a check that none was lost, repeated or reordered.
 
 One thread writes numbered records to each partition (idempotent, acks=all), another reads all of them from the first
-offset on. `stop` ends both and checks: each acknowledged record stands at its offset with its number; numbers of a
-partition come once and in order; the reader saw every offset from the first to the end.
+offset on. `stop` ends both and checks: each acknowledged record is at its offset with its number; the numbers of a
+partition are unique and in order; the reader read every offset from the first to the end.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Traffic:
         self.topic = topic
         self._partitions = [TopicPartition(topic, number) for number in range(partitions)]
         self._pause_s = 1 / rate
-        self._key = b"%d" % time.monotonic_ns()  # tells its records from those that were there
+        self._key = b"%d" % time.monotonic_ns()  # distinguishes its records from older ones
         self._padding = b"." * record_bytes
         self._sent: dict[TopicPartition, list[Any]] = {tp: [] for tp in self._partitions}
         self._seen: dict[TopicPartition, list[tuple[int, int]]] = {tp: [] for tp in self._partitions}  # offset, number
@@ -43,7 +43,7 @@ class Traffic:
         self._written = threading.Event()
         self._failures: list[Exception] = []
         with connect() as client:
-            # linger_ms: a batch for each record would be most of the work.
+            # linger_ms: without it, each record would be a batch, which is slow.
             self._producer = client.producer(linger_ms=20, delivery_timeout_ms=60_000, metadata_max_age_ms=5_000)
             self._consumer = client.consumer(
                 auto_offset_reset="earliest", group_id=None, enable_auto_commit=False, metadata_max_age_ms=5_000
@@ -94,7 +94,7 @@ class Traffic:
             self._consumer.close()
 
     def _missing(self) -> list[str]:
-        """Partitions whose last acknowledged record has not been read yet."""
+        """Return the partitions whose last acknowledged record has not been read yet."""
         return [
             str(tp)
             for tp, futures in self._sent.items()
@@ -104,7 +104,7 @@ class Traffic:
 
     @property
     def acknowledged(self) -> int:
-        """How many records are known to be written."""
+        """Return the number of acknowledged records."""
         return sum(1 for futures in list(self._sent.values()) for f in list(futures) if f.is_done and f.succeeded())
 
     def stop(self) -> None:
@@ -125,9 +125,9 @@ class Traffic:
 
 
 def faults(acknowledged: Mapping[int, int], seen: Sequence[tuple[int, int]]) -> list[str]:
-    """What is wrong with a partition. acknowledged: offset → number. seen: (offset, number) as read, -1: not ours.
+    """Return the errors of a partition. acknowledged: offset → number. seen: (offset, number) as read, -1: foreign.
 
-    A record that was not acknowledged may be in the log or not; one that was stands where the broker said.
+    An unacknowledged record may be in the log or not; an acknowledged one is at the offset that the broker returned.
     """
     found = []
     offsets = [offset for offset, _ in seen]

@@ -1,4 +1,4 @@
-"""A schema registry of a few answers over HTTP or HTTPS, and one that misbehaves; none comes with Kafka."""
+"""A schema registry with a few responses over HTTP or HTTPS, and one that misbehaves; Kafka includes none."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ import pytest
 
 
 class RegistryServer:
-    """answers: what it says, by path: a value for JSON, bytes, or a status. requests: (path, headers) as they came.
+    """answers: responses by path: a JSON value, bytes, or a status. requests: received (path, headers).
 
-    drip_s: seconds between two bytes of an answer. headers: of each answer.
+    drip_s: seconds between two bytes of a response. headers: of each response.
     """
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ def serve(context: ssl.SSLContext | None = None) -> Iterator[RegistryServer]:
                     self.wfile.flush()
                     time.sleep(registry.drip_s)
             except OSError:
-                pass  # the client had enough
+                pass  # the client closed the connection
 
         def do_CONNECT(self) -> None:
             registry.requests.append((self.path, dict(self.headers)))
@@ -82,7 +82,7 @@ def serve(context: ssl.SSLContext | None = None) -> Iterator[RegistryServer]:
 
 @pytest.fixture
 def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[RegistryServer]:
-    """A registry without answers, and no proxy in between."""
+    """Yield a registry without responses, and disable proxies."""
     for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)

@@ -1,7 +1,7 @@
-"""The measured tables of docs/reliability.md, from kept runs in tests/bench/validations.
+"""The measured tables of docs/reliability.md, from stored runs in tests/bench/validations.
 
-`python tests/support/reliability_page.py` writes them anew. `… take NAME REPORT_FOLDER` keeps the report of a
-`kctl validate … --report`, with the machine and its load, and then does so: NAME is «all» or «matrix».
+`python tests/support/reliability_page.py` regenerates them. `… take NAME REPORT_FOLDER` stores the report of a
+`kctl validate … --report`, with the machine and its load, and then regenerates them: NAME is `all` or `matrix`.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from kctl.commands.validate.tables import matrix_tables, result_tables
 ROOT = Path(__file__).resolve().parents[2]
 TARGET = ROOT / "docs" / "reliability.md"
 KEPT = ROOT / "tests" / "bench" / "validations"
-# What tables do not need, and what is of that machine alone.
+# Keys that the tables do not need, or that concern only that machine.
 _LEFT_OUT = frozenset({"records", "missing", "writes_per_second", "evidence", "run", "topic", "cluster_id"})
 
 
 def take(name: str, report: Path) -> None:
-    """Keep a run."""
+    """Store a run."""
     sys.path.insert(0, str(ROOT / "tests" / "bench"))
     from measure import machine
 
@@ -46,7 +46,7 @@ def _shorter(value: Any) -> Any:
 
 
 def page(text: str) -> str:
-    """The page with each part between its marks made anew."""
+    """Return the page with each part between markers regenerated."""
     for name, make in (("all", _all), ("matrix", _matrix)):
         mark = rf"(<!-- measured: {name} -->\n).*?(<!-- end -->\n)"
         measured = make(json.loads((KEPT / f"{name}.json").read_text()))

@@ -1,4 +1,4 @@
-"""What lies in a page of `kctl spark report`."""
+"""The data in a page of `kctl spark report`."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 
 def report_in(page: str) -> dict[str, Any]:
-    """The report, as -o json has it. Raises ValueError when there is not one."""
+    """Return the report as in -o json. Raises ValueError if the page does not have exactly one."""
     (body,) = re.findall(r'<script type="application/json" id="report">(.*?)</script>', page, re.DOTALL)
     return {name: _rows(value) for name, value in json.loads(body).items()}
 
 
 def _rows(value: Any) -> Any:
-    """Rows lie there by columns."""
+    """Return the rows, which the page stores by column."""
     if not isinstance(value, dict) or set(value) != {"size", "columns"}:
         return value
     columns = {name: _rows(values) for name, values in value["columns"].items()}

@@ -23,7 +23,7 @@ from kctl.history.snapshots.store import create_store
 from kctl.lag.selection import EVERY
 
 START_MS, MINUTE_MS, MINUTES = 1_790_000_000_000 // HOUR_MS * HOUR_MS, 60_000, 60
-# Partitions, messages a minute in each, hours that they are kept.
+# Partitions, messages a minute in each, retention in hours.
 TOPICS = {"orders": (6, 900, 24), "payments": (3, 400, 168), "clicks": (12, 2400, 6), "audit": (2, 60, 720)}
 GROUPS = {
     "billing": "payments",
@@ -38,20 +38,20 @@ WIDTH, HEIGHT = 1260, 1340
 
 
 def behind(group: str, minute: int) -> int:
-    """How many messages of each partition a group has not read."""
+    """Return the number of unread messages of a group in each partition."""
     rate = TOPICS[GROUPS[group]][1]
     if group == "search-index" and minute > 36:  # stopped
         return behind(group, 36) + rate * (minute - 36)
     if group == "fraud-detection":  # too slow
         return rate * minute // 4
     swing = round(rate * (1.2 + math.sin(minute / 3 + len(group))) / 6)
-    if group == "recommendations":  # stood still, and catches up
+    if group == "recommendations":  # was stopped, and catches up
         return swing + max(0, 14 * rate - abs(minute - 27) * rate) // 3
     return 0 if minute % 2 else swing // 4
 
 
 def a_pass(minute: int) -> Pass:
-    """What was read in a minute."""
+    """Return the rows of a minute."""
     found = Pass(rows={table: [] for table in schema.TABLES if table != schema.PASSES})
     used = dict.fromkeys((1, 2, 3), 0)
     for topic, (partitions, rate, hours) in TOPICS.items():

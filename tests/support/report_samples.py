@@ -1,4 +1,4 @@
-"""Reports for tests: figures that are easy to find again, names that try to break out."""
+"""Reports for tests: figures that are easy to recognize, names that try to break out of the page."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HOSTILE = (
 
 
 def group_report(name: str, lag: int, status: State = State.OK, *, gone: bool = False) -> GroupReport:
-    """A group whose lag rose to `lag`, with a gap, and a status since half of the time."""
+    """Return a group whose lag rose to `lag`, with a gap, and a status for the second half of the time."""
     states = [State.OK] * (BUCKETS // 2) + [status] * (BUCKETS // 2 - 1) + [None]
     series: list[int | None] = [lag * i // BUCKETS for i in range(BUCKETS)]
     series[7] = None
@@ -42,7 +42,7 @@ def group_report(name: str, lag: int, status: State = State.OK, *, gone: bool = 
 
 
 def partition_status(group: str, topic: str, partition: int, lag: int, status: State = State.OK) -> PartitionStatus:
-    """A partition that is `lag` behind."""
+    """Return a partition that is `lag` behind."""
     return PartitionStatus(
         group=group, state="Stable", topic=topic, partition=partition, at=FROM + timedelta(hours=1),
         status=status.value, burrow_status=status.value, standing="active", committed_offset=100, log_start_offset=0,
@@ -56,7 +56,7 @@ def partition_status(group: str, topic: str, partition: int, lag: int, status: S
 
 
 def log_dir_report(broker: int, log_dir: str, size: int, *, error: str | None = None) -> LogDirReport:
-    """A log dir on a volume of 1 TB."""
+    """Return a log dir on a volume of 1 TB."""
     now = LogDirOutlook(
         broker=broker, log_dir=log_dir, topic_count=2, replica_count=6, size_bytes=size, total_bytes=10**12,
         usable_bytes=10**12 - 2 * size, disk_used=2 * size / 10**12, retention_bytes_used=None, oldest_timestamp=FROM,
@@ -68,7 +68,7 @@ def log_dir_report(broker: int, log_dir: str, size: int, *, error: str | None = 
 
 
 def topic_report(name: str, size: int) -> TopicReport:
-    """A topic with three replicas."""
+    """Return a topic with three replicas."""
     now = TopicOutlook(
         topic=name, partition_count=3, replica_count=9, size_bytes=size, replicas_bytes=3 * size,
         cleanup_policy="delete", segment_bytes=2**30, retention_bytes=-1, retention_bytes_used=None,
@@ -80,7 +80,7 @@ def topic_report(name: str, size: int) -> TopicReport:
 
 
 def broker_report(broker: int, size: int) -> BrokerOutlook:
-    """A broker with two log dirs."""
+    """Return a broker with two log dirs."""
     return BrokerOutlook(
         broker=broker, log_dir_count=2, topic_count=2, replica_count=12, size_bytes=size, disk_used=0.5,
         retention_bytes_used=None, oldest_timestamp=FROM, oldest_age_ms=3_600_000, retention_ms_used=0.5,
@@ -90,7 +90,7 @@ def broker_report(broker: int, size: int) -> BrokerOutlook:
 
 
 def sample_report(groups: int = 12, partitions: int = 40) -> Report:
-    """A cluster of some size, hostile names among the first of everything."""
+    """Return a cluster of some size, with hostile names first in each list."""
     statuses = [State.ERR, State.WARN, State.OK, State.UNKNOWN]
     names = [*HOSTILE, *(f"group-{i:04d}" for i in range(groups))]
     found = [group_report(name, 1000 - i, statuses[i % 4]) for i, name in enumerate(names)]

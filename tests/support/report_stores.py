@@ -1,8 +1,8 @@
-"""A store for tests of reports: an hour of a small cluster, whose figures can be worked out by hand.
+"""A store for tests of reports: an hour of a small cluster, with figures that can be computed by hand.
 
 A pass each minute. Each topic has two partitions, and each of them gets 100 messages of 1,000 B between two passes.
 
-| group | reads | what comes of it |
+| group | reads | result |
 |---|---|---|
 | keeps-up | orders | all of it: OK |
 | falls-behind | orders | 60 of 100 between two passes: WARN, lag grows by 40 a partition and minute |
@@ -34,17 +34,17 @@ GROUPS = ("keeps-up", "falls-behind", "stopped", "ghost", "left")
 
 
 def at_ms(minute: int) -> int:
-    """When the pass of a minute was made."""
+    """Return the time of a minute's pass."""
     return START_MS + minute * MINUTE_MS
 
 
 def end_of(minute: int) -> int:
-    """Where each log ends."""
+    """Return the end of each log."""
     return 10_000 + STEP * minute
 
 
 def committed(group: str, minute: int) -> int | None:
-    """What a group has committed in each partition; None: it has none (any more)."""
+    """Return the committed offset of a group in each partition; None: no commit (anymore)."""
     if group == "left":
         return end_of(minute) if minute < 40 else None
     return {
@@ -56,12 +56,12 @@ def committed(group: str, minute: int) -> int | None:
 
 
 def members(group: str, minute: int) -> int:
-    """How many members a group has."""
+    """Return the number of members of a group."""
     return 0 if group == "ghost" or (group == "stopped" and minute > 30) else 1
 
 
 def a_pass(minute: int, volume_bytes: int = 10**12) -> Pass:
-    """The rows of a minute. volume_bytes: of broker 2's log dir."""
+    """Return the rows of a minute. volume_bytes: of broker 2's log dir."""
     found = Pass(rows={table: [] for table in schema.TABLES if table != schema.PASSES})
     for group in GROUPS:
         _group(found, group, minute)
@@ -99,7 +99,7 @@ def _group(found: Pass, group: str, minute: int) -> None:
 
 
 def small_cluster(root: Path, *, passes: int = PASSES, cluster_id: str = "c", volume_bytes: int = 10**12) -> Store:
-    """The store, with a pass each minute."""
+    """Return the store, with a pass each minute."""
     store = create_store(root, cluster_id)
     for minute in range(passes):
         put_pass(store, at_ms(minute), at_ms(minute) + 50, a_pass(minute, volume_bytes), interval_ms=MINUTE_MS)

@@ -3,8 +3,8 @@
     pip install uv && python tests/support/requirements_lock.py
 
 Each pin carries a comment with the groups that need it: base, one for each extra, dev (tests and checks), docs (the
-documentation site), build (what builds kctl's and pyspark's wheels). install.sh takes the groups that it wants; all of
-the file is a valid requirements file as well. No index and no link is written into it.
+documentation site), build (what builds kctl's and pyspark's wheels). install.sh selects groups; the whole
+file is also a valid requirements file. It contains no index and no links.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _BUILD_REQUIREMENT = re.compile(r'^requires = \["(setuptools[^"]*)"\]', re.MULTI
 
 
 def compile_lock(selection: list[str], requirements: str, constraint: Path | None = None) -> str:
-    """What uv resolves for these extras and groups of pyproject.toml and further requirements."""
+    """Return what uv resolves for these extras and groups of pyproject.toml, and additional requirements."""
     with tempfile.TemporaryDirectory() as folder:
         more = Path(folder) / "more.in"
         more.write_text(requirements + "\n", encoding="utf-8")
@@ -42,12 +42,12 @@ def compile_lock(selection: list[str], requirements: str, constraint: Path | Non
 
 
 def names_of(lock: str) -> set[str]:
-    """The names of the packages that a lock pins."""
+    """Return the names of the packages that a lock pins."""
     return {match.lower() for match in _PIN.findall(lock)}
 
 
 def main() -> int:
-    """Resolve everything once, then ask which packages each group needs."""
+    """Resolve everything once, then determine the packages of each group."""
     build = _BUILD_REQUIREMENT.search((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     assert build is not None
     selection = [*(f"--extra={e}" for e in EXTRAS), *(f"--group={g}" for g in DEPENDENCY_GROUPS)]

@@ -1,5 +1,5 @@
-"""A simulated cluster for rolling restarts: brokers, ISRs and a controller, with a clock that only moves when somebody
-waits; the journal is a real one. A mock because no real cluster dies at the twentieth entry on demand."""
+"""A simulated cluster for rolling restarts: brokers, ISRs and a controller, with a clock that advances only in waits.
+The journal is real. A mock, because no real cluster dies at the twentieth entry on demand."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ QUICK = RestartOptions(stable_checks=3, stable_interval_s=2, broker_timeout_s=60
 class Simulated:
     """Three brokers, one topic; broker, control, clock and watcher in one.
 
-    in_sync_after_s: how long a started broker is behind. stays_down, hangs: brokers that do not start, do not stop.
-    acted: what was done. least: the smallest ISR that ever was. later: which look at the gate → what happens then.
-    overlooked: brokers that the next answer leaves out. topics_hidden, quorum: what the user may not see.
+    in_sync_after_s: time until a started broker is in sync. stays_down, hangs: brokers that do not start, do not stop.
+    acted: the actions. least: the smallest ISR so far. later: number of a gate check → an event at that check.
+    overlooked: brokers missing in the next response. topics_hidden, quorum: hidden from the user.
     """
 
     now_s: float = 0.0
@@ -146,7 +146,7 @@ class Simulated:
 
 
 def open_run(simulated: Simulated, options: RestartOptions = QUICK, only: Collection[int] | None = None) -> RestartRun:
-    """Begin, or go on, as the command does."""
+    """Start or resume a run like the command."""
     path = journals.find_unfinished("cluster-id")
     held, found = journals.begin_or_resume("dev", "cluster-id", list(choose(BROKERS, only).values()), path)
     return RestartRun(simulated, simulated, held, found, options, simulated, simulated)

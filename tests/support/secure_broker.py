@@ -1,6 +1,6 @@
-"""A broker with every kind of listener, for the tests of connections: one JVM, KRaft, on free loopback ports.
+"""A broker with every kind of listener, for tests of connections: one JVM, KRaft, on free loopback ports.
 
-kctl's own clusters have plain listeners only, so this one is started here. Its certificates lie in tests/data/tls.
+kctl's own clusters have only plaintext listeners, so this one is started here. Its certificates are in tests/data/tls.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from kctl_testing import closed_port, eventually, free_ports
 from kraft_process import KraftProcess
 
-USER, PASSWORD = "ops", "correct-horse-7c2e"  # in SCRAM-SHA-512, and in PLAIN on the listener that has it
+USER, PASSWORD = "ops", "correct-horse-7c2e"  # for SCRAM-SHA-512, and for PLAIN on its listener
 KEY_PASSWORD = "key-pass-8d1f"  # of client-key-encrypted.pem
 SESSION_MS = 3000  # of a login on the listener SCRAM
 
@@ -45,14 +45,14 @@ class SecureBroker:
         self._process: subprocess.Popen[bytes] | None = None
 
     def pem(self, name: str) -> str:
-        """The path of a PEM file of tests/data/tls."""
+        """Return the path of a PEM file in tests/data/tls."""
         path = self._tls / f"{name}.pem"
         assert path.is_file()
         return str(path)
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """The broker takes connections (the kernel does) and answers nothing."""
+        """Pause the broker for the block: the kernel accepts connections, but nothing responds."""
         assert self._process
         self._process.send_signal(signal.SIGSTOP)
         try:
@@ -62,7 +62,7 @@ class SecureBroker:
             self._process.send_signal(signal.SIGCONT)
 
     def _is_stopped(self) -> bool:
-        """On a busy machine a thread may go on, and answer, for a moment after the signal."""
+        """Return True once all threads are stopped: on a busy machine, one may respond after the signal."""
         assert self._process
         tasks = Path(f"/proc/{self._process.pid}/task").glob("*/stat")
         states = [task.read_text().rpartition(")")[2].split()[0] for task in tasks]
@@ -110,7 +110,7 @@ class SecureBroker:
 
     @contextmanager
     def running(self) -> Iterator[SecureBroker]:
-        """Format, start, wait until it answers; stop it at the end."""
+        """Format, start, and wait until it responds; stop it at the end."""
         scram = f"SCRAM-SHA-512=[name={USER},password={PASSWORD}]"
         kraft = KraftProcess(
             self._folder, self._java, self._libs, self._properties(), scram=[scram], ports=self.ports.values()

@@ -1,5 +1,5 @@
-"""A cluster with an authorizer: one KRaft broker with SASL_PLAINTEXT and SCRAM-SHA-512, a super user and a user without
-any right.
+"""A cluster with an authorizer: one KRaft broker with SASL_PLAINTEXT and SCRAM-SHA-512, a super user, and a user
+without permissions.
 
     kctl("topic", "list", "--bootstrap-server", secure.bootstrap, "--command-config", secure.nobody)
 
@@ -22,8 +22,8 @@ PASSWORDS: Mapping[str, str] = {"admin": "admin-staple-61b0", "nobody": "nobody-
 
 @dataclass(frozen=True)
 class SecureCluster:
-    """bootstrap: as --bootstrap-server takes it. admin, nobody: files for --command-config, of the super user and of a
-    user that no ACL names. folder: where `user` writes such files."""
+    """bootstrap: the value of --bootstrap-server. admin, nobody: files for --command-config, of the super user and of a
+    user without ACLs. folder: of the files that `user` writes."""
 
     bootstrap: str
     folder: Path
@@ -37,11 +37,11 @@ class SecureCluster:
         return str(self.folder / "nobody.properties")
 
     def options(self, properties: str) -> tuple[str, ...]:
-        """The options that make a command speak to this cluster with the login of a properties file."""
+        """Return the options for this cluster with the login in a properties file."""
         return "--bootstrap-server", self.bootstrap, "--command-config", properties
 
     def user(self, name: str, password: str) -> str:
-        """A file for --command-config with another login. The user itself is made by `kctl user add`."""
+        """Write a file for --command-config with another login. The user is created by `kctl user add`."""
         path = self.folder / f"{name}.properties"
         path.touch(mode=0o600)
         path.write_text(
@@ -53,7 +53,7 @@ class SecureCluster:
 
 
 def remove_acls(kctl: Kctl, principal: str, *options: str) -> None:
-    """All of one principal, when a test is over."""
+    """Remove all ACLs of a principal, at the end of a test."""
     words = [row["acl"] for row in kctl.json("acl", "list", "--principal", principal, *options)]
     if words:
         kctl.ok("acl", "remove", *words, "--yes", *options)
@@ -75,7 +75,7 @@ def _process(folder: Path, java: Path, libs: Path, ports: tuple[int, int, int]) 
         "listener.name.clients.scram-sha-256.sasl.jaas.config": login,
         "listener.name.clients.scram-sha-512.sasl.jaas.config": login,
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        # The broker itself speaks without a login, on listeners that no test uses.
+        # The broker itself connects without a login, on listeners that no test uses.
         "super.users": "User:admin;User:ANONYMOUS",
         "log.dirs": folder / "data",
         "offsets.topic.replication.factor": 1,
@@ -85,7 +85,7 @@ def _process(folder: Path, java: Path, libs: Path, ports: tuple[int, int, int]) 
         "transaction.state.log.num.partitions": 1,
         "group.initial.rebalance.delay.ms": 0,
         "connection.failed.authentication.delay.ms": 50,
-        # A transaction of which no coordinator knows can be made (KIP-890 closed that way).
+        # Allows transactions that no coordinator knows, which KIP-890 prevents.
         "transaction.partition.verification.enable": "false",
     }
     scram = [f"SCRAM-SHA-512=[name={name},password={password}]" for name, password in PASSWORDS.items()]
@@ -101,14 +101,14 @@ def _described(folder: Path, port: int) -> SecureCluster:
 
 @contextmanager
 def secure_cluster(folder: Path, java: Path, libs: Path) -> Iterator[SecureCluster]:
-    """One that runs as long as the block."""
+    """Yield a cluster that runs for the block."""
     clients, brokers, controller = free_ports(3)
     with _process(folder, java, libs, (clients, brokers, controller)).running():
         yield _described(folder, clients)
 
 
 def main(folder: Path, port: int) -> int:
-    """Start one and leave it running."""
+    """Start a cluster and leave it running."""
     from kctl.deploy.runtime.java import find_java
     from kctl.deploy.runtime.runtime import ensure_runtime
 

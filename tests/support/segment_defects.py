@@ -1,6 +1,6 @@
-"""Log files with one defect each, by the code of the finding that they shall give: of logs and their indexes.
+"""Log files with one defect each, by the code of the expected finding: logs and their indexes.
 
-segment_defects_folders has those of folders and log dirs, and adds to the same list.
+segment_defects_folders adds those of folders and log dirs to the same list.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from segment_files import (
 )
 
 T = BASE_TIMESTAMP
-# Three batches of ten records, and the indexes that a broker with index.interval.bytes=0 writes.
+# Three batches of ten records, and the indexes of a broker with index.interval.bytes=0.
 PARTS = [batch(number * 10, 10, base_timestamp=T + number * 100) for number in range(3)]
 AT = positions(PARTS)
 INDEX = offset_index([(19, AT[1]), (29, AT[2])])
 TIMES = time_index([(T + 109, 19), (T + 209, 29)])
-# Producer 7 aborts the records 0 to 9 at 10; producer 8 begins at 11.
+# Producer 7 aborts records 0 to 9 at 10; producer 8 starts at 11.
 TXN = [
     batch(0, 10, producer=(7, 0, 0), transactional=True),
     marker(10, (7, 0), commit=False),
@@ -42,7 +42,7 @@ CASES: list[tuple[str, Build]] = []
 
 
 def case(code: str) -> Callable[[Build], Build]:
-    """Says which finding the files of a function shall give."""
+    """Register a function and the finding that its files must give."""
 
     def remember(function: Build) -> Build:
         CASES.append((code, function))
@@ -52,12 +52,12 @@ def case(code: str) -> Callable[[Build], Build]:
 
 
 def partition(folder: Path, parts: list[bytes] | bytes = PARTS, base: int = 0, **companions: bytes) -> list[Path]:
-    """A partition's folder with one segment."""
+    """Write a partition folder with one segment."""
     return [write(folder, base, parts, **{"index": INDEX, "timeindex": TIMES, **companions}).parent]
 
 
 def with_header(data: bytes, offset: int, layout: str, value: int) -> bytes:
-    """A batch with another value in the header, before what the CRC covers."""
+    """Return a batch with a changed header field that the CRC does not cover."""
     return with_bytes(data, offset, struct.pack(layout, value))
 
 

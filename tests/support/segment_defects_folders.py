@@ -19,7 +19,7 @@ from segment_files import (
 
 
 def second_segment(folder: Path, base: int = 30, **companions: bytes) -> list[Path]:
-    """Behind the one of PARTS."""
+    """Return a segment after the one of PARTS."""
     partition(folder)
     parts = [batch(base, 10, base_timestamp=T + 300)]
     return partition(folder, parts, base=base, index=b"", timeindex=b"", **companions)
@@ -158,7 +158,7 @@ TOPIC_ID = "version: 0\ntopic_id: HhKSqwgGRnCLbiOCHHjq2A\n"
 
 
 def log_dir(path: Path, *, meta: str = "broker.id=1\ncluster.id=abc\n", **files: bytes) -> list[Path]:
-    """A log dir with the partition orders-0 of the offsets 0 to 29. files: its checkpoints, by the first word."""
+    """Write a log dir with offsets 0 to 29 of orders-0. files: its checkpoints, by the first word of their names."""
     path.mkdir(parents=True, exist_ok=True)
     (path / "meta.properties").write_text(meta, encoding="utf-8")
     for name, data in files.items():

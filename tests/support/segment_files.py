@@ -1,6 +1,6 @@
-"""Building a log's files for tests: batches of magic 2, index entries, snapshots, checkpoints.
+"""Builders of log files for tests: batches of magic 2, index entries, snapshots, checkpoints.
 
-Nothing of kctl is used to write them, so that a test compares two ways of knowing the formats.
+They share no code with kctl, so that tests compare two implementations of the formats.
 
     first, second = batch(0, 10), batch(10, 5, codec="zstd", producer=(7, 0, 0), transactional=True)
     write(folder, 0, [first, second, marker(15, (7, 0))], index=offset_index([(14, len(first))]))
@@ -28,7 +28,7 @@ _BEHIND_CRC = struct.Struct(">hiqqqhii")
 
 @dataclass(frozen=True)
 class Rec:
-    """A record. offset, timestamp: relative to the batch's; None: its number in the batch."""
+    """A record. offset, timestamp: relative to the batch; None: its number in the batch."""
 
     key: bytes | None = b"k"
     value: bytes | None = b"v" * 10
@@ -38,7 +38,7 @@ class Rec:
 
 
 def varint(number: int) -> bytes:
-    """Zigzag, as in records."""
+    """Return a zigzag varint, as in records."""
     rest = (number << 1) ^ (number >> 63)
     out = bytearray()
     while rest > 0x7F:
@@ -53,7 +53,7 @@ def _sized(data: bytes | None) -> bytes:
 
 
 def record(rec: Rec, number: int) -> bytes:
-    """A record's bytes with its length."""
+    """Return the bytes of a record with its length."""
     body = (
         b"\0"
         + varint(number if rec.timestamp is None else rec.timestamp)
@@ -67,7 +67,7 @@ def record(rec: Rec, number: int) -> bytes:
 
 
 def compress(codec: str, payload: bytes) -> bytes:
-    """As producers do; snappy without xerial's framing."""
+    """Compress like producers; snappy without xerial's framing."""
     if codec == "gzip":
         return gzip.compress(payload, mtime=0)
     if codec == "snappy":
@@ -95,9 +95,9 @@ def batch(
     payload: bytes | None = None,
     magic: int = 2,
 ) -> bytes:
-    """A batch with a right CRC. records: or how many plain ones; producer: (id, epoch, base sequence).
+    """Return a batch with a correct CRC. records: or a number of plain ones; producer: (id, epoch, base sequence).
 
-    The last ones say what a header shall claim against the truth; payload: instead of the records, compressed or not.
+    The last parameters are wrong header values. payload: instead of the records, compressed or not.
     """
     recs = [Rec() for _ in range(records)] if isinstance(records, int) else list(records)
     offsets = [number if rec.offset is None else rec.offset for number, rec in enumerate(recs)]
@@ -127,7 +127,7 @@ def marker(
     epoch: int = 0,
     base_timestamp: int = BASE_TIMESTAMP,
 ) -> bytes:
-    """A control batch that ends a transaction. producer: (id, epoch)."""
+    """Return a control batch that ends a transaction. producer: (id, epoch)."""
     rec = Rec(key=struct.pack(">hh", 0, int(commit)), value=struct.pack(">hi", 0, coordinator_epoch))
     return batch(
         offset, [rec], producer=(*producer, -1), transactional=True, control=True, epoch=epoch,
@@ -136,7 +136,7 @@ def marker(
 
 
 def positions(parts: Iterable[bytes]) -> list[int]:
-    """Where each batch begins when they follow each other."""
+    """Return the position of each batch when they follow each other."""
     found, position = [], 0
     for part in parts:
         found.append(position)
@@ -145,47 +145,47 @@ def positions(parts: Iterable[bytes]) -> list[int]:
 
 
 def with_bytes(data: bytes, position: int, new: bytes) -> bytes:
-    """`data` with other bytes at `position`: a defect that leaves the CRC as it was."""
+    """Return `data` with other bytes at `position`, without a new CRC."""
     return data[:position] + new + data[position + len(new) :]
 
 
 def offset_index(entries: Iterable[tuple[int, int]], base_offset: int = 0) -> bytes:
-    """.index: (offset, position)."""
+    """Return an .index with entries (offset, position)."""
     return b"".join(struct.pack(">ii", offset - base_offset, position) for offset, position in entries)
 
 
 def time_index(entries: Iterable[tuple[int, int]], base_offset: int = 0) -> bytes:
-    """.timeindex: (timestamp, offset)."""
+    """Return a .timeindex with entries (timestamp, offset)."""
     return b"".join(struct.pack(">qi", timestamp, offset - base_offset) for timestamp, offset in entries)
 
 
 def transaction_index(entries: Iterable[tuple[int, int, int, int]], version: int = 0) -> bytes:
-    """.txnindex: (producer id, first offset, last offset, last stable offset)."""
+    """Return a .txnindex with (producer id, first offset, last offset, last stable offset)."""
     return b"".join(struct.pack(">hqqqq", version, *entry) for entry in entries)
 
 
 def producer_snapshot(entries: Iterable[tuple[int, int, int, int, int, int, int, int]] = ()) -> bytes:
-    """.snapshot: (producer id, epoch, last sequence, last offset, offset delta, timestamp, coordinator epoch,
-    first offset of the transaction under way or −1)."""
+    """Return a .snapshot with (producer id, epoch, last sequence, last offset, offset delta, timestamp,
+    coordinator epoch, first offset of the open transaction or −1)."""
     rows = [struct.pack(">qhiqiqiq", *entry) for entry in entries]
     body = struct.pack(">i", len(rows)) + b"".join(rows)
     return struct.pack(">hI", 1, crc32c(body)) + body
 
 
 def leader_epochs(entries: Iterable[tuple[int, int]]) -> bytes:
-    """leader-epoch-checkpoint: (epoch, start offset)."""
+    """Return a leader-epoch-checkpoint with (epoch, start offset)."""
     rows = list(entries)
     return f"0\n{len(rows)}\n{''.join(f'{epoch} {start}' + chr(10) for epoch, start in rows)}".encode()
 
 
 def offset_checkpoint(entries: Mapping[tuple[str, int], int]) -> bytes:
-    """A log dir's …-offset-checkpoint: (topic, partition) → offset."""
+    """Return a log dir's offset checkpoint of (topic, partition) → offset."""
     rows = [f"{topic} {partition} {offset}\n" for (topic, partition), offset in entries.items()]
     return f"0\n{len(rows)}\n{''.join(rows)}".encode()
 
 
 def write(folder: Path, base_offset: int, log: bytes | Iterable[bytes] | None, **companions: bytes) -> Path:
-    """A segment's files; companions by suffix: index=…, timeindex=…, txnindex=…, snapshot=…. Its log's path."""
+    """Write a segment and companions by suffix: index=…, timeindex=…, txnindex=…, snapshot=…. Return the log's path."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{base_offset:020d}.log"
     if log is not None:

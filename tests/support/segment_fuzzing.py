@@ -1,6 +1,4 @@
-"""What the fuzz tests of log files share: small logs, damage done to them, bounds of time and memory, files that are
-written again and again.
-"""
+"""Helpers of the fuzz tests of log files: small logs, damage, limits of time and memory, reusable files."""
 
 from __future__ import annotations
 
@@ -20,16 +18,16 @@ from segment_files import Rec
 from segment_mutations import Mutation, apply, with_right_crcs
 
 NAME = "00000000000000000000"
-LIMIT = 1 << 20  # of one message
+LIMIT = 1 << 20  # of a message
 EACH_S = 2.0
 MOST_MEMORY_BYTES = 300 << 20
-TIMES = int(os.environ.get("KCTL_FUZZ", "0"))  # so many times as many inputs, others in each run
-# Without the long tests only a part of the inputs (tests/conftest.py).
+TIMES = int(os.environ.get("KCTL_FUZZ", "0"))  # factor of the number of inputs, which then differ in each run
+# Without the long tests, only a part of the inputs (tests/conftest.py).
 SHARE = int(os.environ.get("KCTL_FUZZ_SHARE", "1"))
 
 
 def inputs(examples: int) -> settings:
-    """How many inputs a test tries."""
+    """Return the number of inputs of a test."""
     count = examples * TIMES if TIMES else examples // SHARE
     return settings(
         max_examples=count, derandomize=not TIMES, database=None,
@@ -41,7 +39,7 @@ def inputs(examples: int) -> settings:
 
 
 def built_log(codec: str) -> bytes:
-    """Five batches: with nulls, odd text, headers, gaps, a transaction and its marker."""
+    """Return five batches: with nulls, unusual text, headers, gaps, a transaction and its marker."""
     odd = [
         Rec(None, b"x" * 5, [(b"h", b"1"), (b"h", None), ("ü".encode(), b"\xff")]),
         Rec(b"", None, offset=2),
@@ -58,7 +56,7 @@ def built_log(codec: str) -> bytes:
 
 
 def first_batches(path: Path, count: int) -> bytes:
-    """The beginning of a real log."""
+    """Return the first batches of a real log."""
     data, end = path.read_bytes(), 0
     for _ in range(count):
         if end + 12 > len(data):
@@ -68,7 +66,7 @@ def first_batches(path: Path, count: int) -> bytes:
 
 
 def starts(data: bytes) -> list[int]:
-    """Where batches begin."""
+    """Return the positions of batches."""
     found, position = [], 0
     while position + 12 <= len(data):
         found.append(position)
@@ -77,12 +75,12 @@ def starts(data: bytes) -> list[int]:
 
 
 def whole_batches(data: bytes) -> list[bytes]:
-    """Each batch's bytes."""
+    """Return the bytes of each batch."""
     return [data[start:end] for start, end in pairwise([*starts(data), len(data)])]
 
 
 def damaged(data: bytes, changes: list[Mutation], *, fix: bool) -> bytes:
-    """`data` after the changes. fix: with right CRCs."""
+    """Return `data` after the changes. fix: with correct CRCs."""
     begins = starts(data)
     changed = apply(data, changes, begins)
     return with_right_crcs(changed, begins) if fix else changed
@@ -92,12 +90,12 @@ def damaged(data: bytes, changes: list[Mutation], *, fix: bool) -> bytes:
 
 
 class TooSlow(BaseException):
-    """Not an Exception: nothing may swallow it."""
+    """A timeout. Not an Exception, so that no handler catches it."""
 
 
 @contextmanager
 def in_time() -> Iterator[None]:
-    """The block takes at most EACH_S."""
+    """Fail if the block takes longer than EACH_S."""
 
     def end(*_: object) -> None:
         raise TooSlow
@@ -113,7 +111,7 @@ def in_time() -> Iterator[None]:
 
 @contextmanager
 def in_memory() -> Iterator[None]:
-    """The block takes at most MOST_MEMORY_BYTES more than was ever taken before."""
+    """Fail if the block takes more than MOST_MEMORY_BYTES above the previous peak."""
     before = _peak_bytes()
     yield
     assert _peak_bytes() - before < MOST_MEMORY_BYTES
@@ -124,14 +122,14 @@ def _peak_bytes() -> int:
 
 
 class Scratch:
-    """Files that are written again and again; opening them for each input would take longer than reading them."""
+    """Files that are rewritten for each input: opening them each time would take longer than reading them."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._open: dict[str, int] = {}
 
     def __call__(self, name: str, data: bytes) -> Path:
-        """The file with this content."""
+        """Return the file, with this content."""
         path = self._folder / name
         fd = self._open.get(name)
         if fd is None:
@@ -141,6 +139,6 @@ class Scratch:
         return path
 
     def close(self) -> None:
-        """Close them."""
+        """Close the files."""
         for fd in self._open.values():
             os.close(fd)

@@ -1,4 +1,4 @@
-"""Damage for files of a log, as hypothesis draws it: cuts, flipped bits, zeros, garbage, absurd lengths and counts.
+"""Damage to log files, drawn by hypothesis: cuts, flipped bits, zeros, garbage, absurd lengths and counts.
 
 A mutation is a tuple of plain numbers, so that a failing input shrinks to the few bytes that matter.
 """
@@ -14,7 +14,7 @@ from typing import NamedTuple
 from crc32c import crc32c
 from hypothesis import strategies as st
 
-# What a header's fields are at: (offset in the batch, width).
+# Header fields: (offset in the batch, width).
 _V2_FIELDS = ((0, 8), (8, 4), (12, 4), (16, 1), (17, 4), (21, 2), (23, 4), (27, 8), (35, 8), (43, 8), (51, 2), (53, 4),
               (57, 4), (61, 1), (62, 4))  # fmt: skip
 _FORMATS = {1: "b", 2: ">h", 4: ">i", 8: ">q"}
@@ -24,7 +24,7 @@ KINDS = ("cut", "flip", "zeros", "garbage", "field", "number", "insert", "remove
 
 
 class Mutation(NamedTuple):
-    """where: taken modulo what is there; size: of a run of bytes; value: of a field, or a seed for garbage."""
+    """A mutation. where: modulo the file's size; size: number of bytes; value: of a field, or a seed for garbage."""
 
     kind: str
     where: int
@@ -33,7 +33,7 @@ class Mutation(NamedTuple):
 
 
 def mutations() -> st.SearchStrategy[list[Mutation]]:
-    """One to three of them. Drawn as bytes at once: a strategy for each number would take most of the time."""
+    """Draw one to three mutations, as bytes at once: a strategy for each number would take most of the time."""
     return st.binary(min_size=_DRAWN.size, max_size=3 * _DRAWN.size).map(_mutations)
 
 
@@ -46,7 +46,7 @@ def _mutations(drawn: bytes) -> list[Mutation]:
 
 
 def apply(data: bytes, changes: Sequence[Mutation], starts: Sequence[int]) -> bytes:
-    """`data` after all of them. starts: where batches begin in it; fields are changed there."""
+    """Return `data` after all mutations. starts: positions of batches, whose fields are changed."""
     for change in changes:
         if data:
             data = _apply(data, change, starts)
@@ -95,7 +95,7 @@ def _garbage(size: int, seed: int) -> bytes:
 
 
 def with_right_crcs(data: bytes, starts: Sequence[int]) -> bytes:
-    """`data` with the CRC of every batch that begins at one of `starts` and is whole, by what its header claims."""
+    """Return `data` with correct CRCs of the batches at `starts` that are complete by their headers."""
     made = bytearray(data)
     for start in starts:
         if start + 61 > len(made):

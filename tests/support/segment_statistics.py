@@ -1,4 +1,4 @@
-"""What tests of `kctl segment stats` share."""
+"""Helpers for tests of `kctl segment stats`."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ NOW = BASE_TIMESTAMP + HOUR
 
 
 def stats_of(*paths: Path, **options: Any) -> SegmentStatistics:
-    """The statistics at NOW. options: of StatisticsOptions."""
+    """Return the statistics at NOW. options: of StatisticsOptions."""
     return collect_statistics(select_logs(paths), StatisticsOptions(**{"now": NOW, **options})).statistics
 
 
 def milliseconds(text: str | None) -> int | None:
-    """Of ISO 8601, since 1970."""
+    """Return an ISO 8601 time as ms since 1970."""
     if text is None:
         return None
     moment = datetime.fromisoformat(text.replace("Z", "+00:00"))

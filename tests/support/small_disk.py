@@ -1,6 +1,6 @@
-"""A cluster of one broker whose log dirs lie on a small file system of their own, in a mount namespace.
+"""A cluster of one broker whose log dirs are on a small separate file system, in a mount namespace.
 
-Disks fill within a minute there, and nothing but the broker writes on them.
+Its disks fill within a minute, and only the broker writes to them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NAME = "small"
 
 @dataclass(frozen=True)
 class SmallDisk:
-    """log_dir: the broker's, as this process sees it. bootstrap: the broker's address."""
+    """log_dir: the broker's, in this process's view. bootstrap: the broker's address."""
 
     kctl: Kctl
     bootstrap: str
@@ -38,11 +38,12 @@ def _inside(kctl: Kctl, pid: int, *argv: str) -> Result:
 
 @contextmanager
 def small_disk(kctl: Kctl, folder: Path, size: str, *settings: str) -> Iterator[SmallDisk]:
-    """A cluster on a file system of this size (as mount writes it), with such settings of the broker; it becomes the
-    current context of kctl's home."""
+    """Yield a cluster on a file system of this size (in mount's format), with these broker settings.
+
+    It becomes the current context of kctl's home."""
     folder.mkdir()
     mount = f"/bin/mount -t tmpfs -o size={size} none {shlex.quote(str(folder))} && echo there && exec cat"
-    holder = subprocess.Popen(  # ends with its stdin, and so with this process
+    holder = subprocess.Popen(  # ends when its stdin closes, so with this process
         ["/usr/bin/unshare", "--mount", "--map-root-user", "/bin/sh", "-c", mount],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Stores for tests: passes with known rows, and what a reader sees of them."""
+"""Stores for tests: passes with known rows, and the rows that a reader returns."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ Seen = dict[str, list[tuple[Any, ...]]]
 
 
 def commit(group: str, topic: str, partition: int, offset: int | None) -> tuple[Any, ...]:
-    """A row of `commits` without at_ms."""
+    """Return a row of `commits` without at_ms."""
     end = 10 if offset is None else offset + 10
     return (group, topic, partition, offset, 0, end, 3, "id", False)
 
 
 def a_pass(number: int = 0, groups: Iterable[str] = ("g1", "g2")) -> Pass:
-    """Rows in three tables; another number, other offsets."""
+    """Return rows in three tables, with offsets by number."""
     names = list(groups)
     rows = {
         schema.COMMITS: [commit(g, t, p, 100 * number + p) for g in reversed(names) for t in "ba" for p in (1, 0)],
@@ -38,7 +38,7 @@ def a_pass(number: int = 0, groups: Iterable[str] = ("g1", "g2")) -> Pass:
 
 
 def store_with(root: Path, times: Iterable[int], cluster_id: str = "c") -> Store:
-    """A store with a pass at each of `times` (ms after the start of HOUR)."""
+    """Return a store with a pass at each of `times` (ms after the start of HOUR)."""
     store = create_store(root, cluster_id)
     for number, offset in enumerate(times):
         put(store, offset, a_pass(number))
@@ -46,19 +46,19 @@ def store_with(root: Path, times: Iterable[int], cluster_id: str = "c") -> Store
 
 
 def put(store: Store, offset_ms: int, found: Pass) -> PassReport:
-    """A pass at so many ms after the start of HOUR."""
+    """Write a pass this many ms after the start of HOUR."""
     at_ms = HOUR.start_ms + offset_ms
     return put_pass(store, at_ms, at_ms + 50, found)
 
 
 def rows_of(found: Pass, offset_ms: int) -> Seen:
-    """What a reader sees of that pass, but for `passes`: rows sorted."""
+    """Return the sorted rows of that pass from a reader, without `passes`."""
     at_ms = HOUR.start_ms + offset_ms
     return {table: sorted(((at_ms, *row) for row in rows), key=repr) for table, rows in found.rows.items()}
 
 
 def seen(store: Store, damaged: list[Damaged] | None = None, *, span: tuple[int, int] = FOREVER) -> Seen:
-    """All rows of each table that has some, sorted. Damage is an error unless a list for it is given."""
+    """Return the sorted rows of each non-empty table. Damage is an error unless there is a list for it."""
     found: Seen = {}
     told: list[Damaged] = [] if damaged is None else damaged
     for table in schema.TABLES:
@@ -70,7 +70,7 @@ def seen(store: Store, damaged: list[Damaged] | None = None, *, span: tuple[int,
 
 
 def no_damage(damaged: Damaged) -> None:
-    """For reading what must be whole."""
+    """Raise for any damage."""
     raise AssertionError(str(damaged))
 
 
@@ -82,6 +82,6 @@ def compact_all(store: Store) -> None:
 
 
 def names(store: Store, table: str) -> list[str]:
-    """The files of a table in HOUR, hidden ones too."""
+    """Return the files of a table in HOUR, including hidden ones."""
     folder = store.folder(table, HOUR)
     return sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []

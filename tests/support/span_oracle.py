@@ -9,7 +9,7 @@ from kctl.history.lag.window import Reading
 
 
 def span_of(readings: Sequence[Reading]) -> LagSpan:
-    """The span of a partition's readings, in order of time. Raises ValueError without any."""
+    """Return the span of a partition's readings, ordered by time. Raises ValueError without readings."""
     if not readings:
         raise ValueError("no readings")
     return LagSpan(

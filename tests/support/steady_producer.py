@@ -1,4 +1,4 @@
-"""Writing to topics at a rate that is known."""
+"""Writes to topics at a known rate."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from contextlib import contextmanager
 
 from kafka import KafkaProducer
 
-RECORD_BYTES = 10_000  # beside it a batch and a record take some 80
+RECORD_BYTES = 10_000  # plus some 80 for the batch and the record
 _STEP_S = 0.1
 
 
 @contextmanager
 def written(bootstrap: str, bytes_per_s: Mapping[str, int]) -> Iterator[None]:
-    """In the background so many bytes a second go to partition 0 of each topic, in records of RECORD_BYTES.
+    """Write this many bytes a second to partition 0 of each topic in the background, in records of RECORD_BYTES.
 
-    By the clock: what a slow moment left behind is written after it. Raises what sending raised, at the end.
+    Follows the clock: delayed records are written later. Raises errors of the sender at the end.
     """
     stop = threading.Event()
     failures: list[Exception] = []

@@ -1,4 +1,4 @@
-"""A member of a streams group (KIP-1071) without Kafka Streams: StreamsGroupHeartbeat, sent as its clients do.
+"""A member of a streams group (KIP-1071) without Kafka Streams: StreamsGroupHeartbeat, sent like its clients do.
 
 The message definitions are those in Kafka's own jar.
 """
@@ -22,7 +22,7 @@ _MESSAGES = ("StreamsGroupHeartbeatRequest", "StreamsGroupHeartbeatResponse")
 
 
 def heartbeat_messages(clients_jar: Path, folder: Path) -> tuple[Any, Any]:
-    """kafka-python's classes of the request and its answer, which has to live. folder: where a package is made."""
+    """Yield kafka-python classes for the request and response, valid in the block. folder: of the package."""
     from kafka.protocol.api_message import ApiMessage
 
     package = f"streams_messages_{uuid.uuid4().hex}"
@@ -43,7 +43,7 @@ def heartbeat_messages(clients_jar: Path, folder: Path) -> tuple[Any, Any]:
 
 
 class StreamsMember:
-    """One that has joined; it counts as alive for as long as group.streams.session.timeout.ms after each beat."""
+    """A joined member; it stays alive for group.streams.session.timeout.ms after each heartbeat."""
 
     def __init__(self, client: ClusterClient, request: Any, group: str) -> None:
         self._client, self._request, self._group = client, request, group
@@ -53,7 +53,7 @@ class StreamsMember:
         self.active: dict[str, list[int]] = {}
 
     def _is_coordinated(self) -> bool:
-        """The first group of a cluster waits until the offsets topic is made and read."""
+        """Return True once the group has a coordinator: in a new cluster, the offsets topic is created first."""
         node = find_coordinators(self._client, [self._group])[self._group]
         self._coordinator = node if isinstance(node, int) else None
         loading = self._coordinator is not None and list_groups(self._client).unlisted
@@ -72,7 +72,7 @@ class StreamsMember:
         return answer
 
     def join(self, subtopologies: Mapping[str, Mapping[str, Any]]) -> None:
-        """subtopologies: by id, with source_topics and what else a topology has. Beats until it has tasks."""
+        """Join. subtopologies: by id, with source_topics and other fields. Sends heartbeats until it has tasks."""
         eventually(self._is_coordinated, seconds=60, what="the group has a coordinator")
         topology = self._request.Topology
         empty: dict[str, list[str]] = {
@@ -92,13 +92,13 @@ class StreamsMember:
         return bool(self.active)
 
     def _own(self) -> None:
-        """Tell that it has what it was given."""
+        """Confirm the assigned tasks."""
         tasks = self._request.TaskIds
         active = [tasks(subtopology_id=name, partitions=numbers) for name, numbers in self.active.items()]
         self._beat(active_tasks=active, standby_tasks=[], warmup_tasks=[])
 
     def leave(self) -> None:
-        """Once; harmless after that."""
+        """Leave the group. Does nothing if it has left."""
         if not self._left:
             self._beat(member_epoch=-1)
             self._left = True
@@ -108,7 +108,7 @@ class StreamsMember:
 def streams_member(
     client: ClusterClient, request: Any, group: str, subtopologies: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[StreamsMember]:
-    """One that has joined and has its tasks; it leaves in the end."""
+    """Yield a member that has joined and has its tasks; it leaves at the end."""
     member = StreamsMember(client, request, group)
     member.join(subtopologies)
     try:

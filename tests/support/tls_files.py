@@ -1,4 +1,4 @@
-"""Certificates and keys as people have them, good and bad, made by openssl(1); and a TLS server on loopback."""
+"""Certificates and keys as found in practice, good and bad, created by openssl(1); and a TLS server on loopback."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LEAF = "subjectAltName=DNS:localhost,IP:127.0.0.1\n"
 
 
 class TlsFiles:
-    """Files in one folder, each made when it is asked for first. Keys are NAME.key, certificates NAME.pem."""
+    """Files in a folder, each created on first use. Keys are NAME.key, certificates NAME.pem."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -41,7 +41,10 @@ class TlsFiles:
         self, name: str, issuer: str | None = None, *, extensions: str | None = None,
         days: tuple[str, str] | None = None, digest: str = "sha256", rsa: int = 0, subject: str | None = None,
     ) -> Path:  # fmt: skip
-        """issuer: None signs itself; days: from and until, as openssl ca has them; extensions: "" for a version 1."""
+        """Create a certificate. issuer: None: self-signed; days: from and until, as in openssl ca.
+
+        extensions: "" for version 1.
+        """
         path = self.path(f"{name}.pem")
         if path.exists():
             return path
@@ -75,7 +78,7 @@ class TlsFiles:
 
 
 def openssl(*argv: str | Path) -> bytes:
-    """What it writes."""
+    """Run openssl and return its output."""
     done = subprocess.run(["openssl", *map(str, argv)], capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode()
     return done.stdout
@@ -83,7 +86,7 @@ def openssl(*argv: str | Path) -> bytes:
 
 @contextmanager
 def tls_server(certificate: Path, key: Path, *, ca: Path | None = None, version: str | None = None) -> Iterator[int]:
-    """The port of a server that shakes hands and waits for the end. Weak certificates are no matter to it."""
+    """Yield the port of a server that completes handshakes and waits for the end. It accepts weak certificates."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.set_ciphers("DEFAULT@SECLEVEL=0")
     context.load_cert_chain(certificate, key)

@@ -1,8 +1,8 @@
-"""Brokers' certificates as people have them, and whether Java trusts them.
+"""Brokers' certificates as found in practice, and whether Java trusts them.
 
     python tests/support/tls_rows.py LIBS_OF_KAFKA
 
-asks Kafka's client in Java once and writes tests/data/tls_trusted_by_java.json.
+runs Kafka's client in Java and writes tests/data/tls_trusted_by_java.json.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _NAMES = "subjectAltName=DNS:localhost,IP:127.0.0.1\n"
 _CA = "basicConstraints=critical,CA:TRUE\n"
 _PAST, _FUTURE = ("20200101000000Z", "20210101000000Z"), ("20900101000000Z", "21000101000000Z")
 
-# Makes the server's certificate (with what is sent along), its key and the CAs that the client trusts.
+# Creates the server's certificate (with its chain), its key, and the CAs that the client trusts.
 Made = tuple[Path, Path, Path]
 
 
 @dataclass(frozen=True)
 class TlsRow:
-    """says: of kctl's message; empty when it trusts the server."""
+    """A case. says: a part of kctl's message; empty if kctl trusts the server."""
 
     name: str
     make: Callable[[TlsFiles], Made]
@@ -38,7 +38,7 @@ class TlsRow:
 
 def _leaf(extensions: str | None = None, *, by: str = "root", trust: str | None = None, send: tuple[str, ...] = (),
           **settings: object) -> Callable[[TlsFiles], Made]:  # fmt: skip
-    """A server's certificate by the CA `by`; trust: by default this CA; send: CAs that the server sends along."""
+    """Return a case with a server certificate by the CA `by`. trust: default: this CA; send: CAs to send along."""
 
     def make(files: TlsFiles) -> Made:
         name = f"leaf-{len(list(files.folder.iterdir()))}"
@@ -59,7 +59,7 @@ def _itself(*, trust: str | None = None, by: str | None = None) -> Callable[[Tls
 
 
 def with_authorities(folder: Path) -> TlsFiles:
-    """Make the CAs that the rows name."""
+    """Create the CAs of the rows."""
     files = TlsFiles(folder)
     signs = "keyUsage=critical,keyCertSign\n"
     files.certificate("root")

@@ -1,6 +1,6 @@
-"""Transcripts in Markdown: ```console blocks, where a command stands behind «$ » and what it printed below it.
+"""Transcripts in Markdown: ```console blocks with a command after `$ ` and its output below it.
 
-`python tests/support/transcripts.py docs/segments.md …` runs the commands and writes what they print now.
+`python tests/support/transcripts.py docs/segments.md …` runs the commands and writes their current output.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from pathlib import Path
 
 import incident_files
 
-# A command, with the lines that it goes on in.
+# A command with its continuation lines.
 _COMMAND = re.compile(r"^\$ (.*(?:(?<=\\)\n.*)*)\n", re.MULTILINE)
 _MARK = "\x1e"
-# What differs from run to run, without a change of its length.
+# Parts that differ from run to run, with a constant length.
 _CHANGING = [(re.compile(r"\.old-\d{8}T\d{6}Z"), ".old-20261121T090000Z")]
 
 
@@ -27,19 +27,19 @@ def _block(kind: str) -> re.Pattern[str]:
 
 
 def blocks(text: str, kind: str = "console") -> list[str]:
-    """What stands in the blocks, in order."""
+    """Return the contents of the blocks, in order."""
     return _block(kind).findall(text)
 
 
 def commands(block: str) -> list[str]:
-    """The commands of a block."""
+    """Return the commands of a block."""
     return _COMMAND.findall(block)
 
 
 def run(text: str, folder: Path, environment: Mapping[str, str], kind: str = "console", timeout_s: float = 60) -> str:
-    """The Markdown with what its commands print in `folder`: one shell for all, which goes on behind failures.
+    """Return the Markdown with the output of its commands in `folder`, from one shell that continues after failures.
 
-    stdout and stderr come as they would on a terminal. Raises TimeoutExpired.
+    stdout and stderr are mixed as on a terminal. Raises TimeoutExpired.
     """
     script = "".join(
         f"{command}\n_code=$?; printf '{_MARK}'; (exit $_code)\n"
@@ -64,7 +64,7 @@ def _rerun(block: str, printed: Iterator[str]) -> Iterator[str]:
 
 
 def main() -> None:
-    """Write the documents anew that the command line names."""
+    """Regenerate the documents of the command line."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     for name in sys.argv[1:]:
         document = Path(name)

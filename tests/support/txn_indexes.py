@@ -14,7 +14,7 @@ VERSIONS = (-32768, -256, -255, -1, 0, 1, 2, 7, 127, 128, 255, 256, 257, 511, 51
 
 
 def forms(_kafka_home: Path) -> list[Form]:
-    """All of them, by name."""
+    """Return all forms by name."""
     return [Form(name, data, NAME, ()) for name, data in _files()]
 
 

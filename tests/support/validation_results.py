@@ -1,4 +1,4 @@
-"""Results of validations, made from histories as a run has them: what was sent, is in the log, and was delivered."""
+"""Results of validations, from the histories of a run: records sent, in the log, and delivered."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PLANNED = PlannedScenario("leader-election", "kill -9 of a leader", "others take
 
 
 def sent(partitions: int = 2, *, pause: int = 3) -> SentRecords:
-    """Ten records a second in each partition for 12 s, without any for `pause` seconds behind the fault."""
+    """Return ten records a second per partition for 12 s, with none for `pause` seconds after the fault."""
     found = SentRecords(stop_ns=12 * SECOND, ended=True, last_ns=12 * SECOND)
     for number in range(partitions):
         at = [n for n in range(120) if not 30 < n <= 30 + 10 * pause]
@@ -52,8 +52,8 @@ def result(
     acks: str = "all",
     faults: Sequence[Fault] = (KILL,),
 ) -> ScenarioResult:
-    """lost: sequences that partition 1 does not have in its log (its end is cut off there); unread: of partition 0,
-    that the consumer was not given."""
+    """Return a result. lost: sequences missing in the log of partition 1, which ends there; unread: sequences of
+    partition 0 that the consumer did not receive."""
     history = sent()
     log: Log = {}
     given = DeliveredRecords(ended=True)

@@ -1,4 +1,4 @@
-"""Snapshots of a partition, judged one after another in plain Python: the oracle of kctl.history.evaluate.windows.
+"""Snapshots of a partition, evaluated one by one in plain Python: the oracle of kctl.history.evaluate.windows.
 
 The rules are those of kctl.history.lag.window and kctl.history.lag.status.
 """
@@ -16,9 +16,9 @@ from kctl.lag.rules import lag_of, lost_of
 
 
 class Observation(NamedTuple):
-    """One partition of one group in one snapshot. None: no commit, or not known.
+    """One partition of one group in one snapshot. None: no commit, or unknown.
 
-    commit_ms: when it was committed, from __consumer_offsets.
+    commit_ms: the commit time, from __consumer_offsets.
     """
 
     at_ms: int
@@ -30,7 +30,7 @@ class Observation(NamedTuple):
 
 
 def judge(observations: Iterable[Observation], rules: WindowRules = DEFAULT_RULES) -> list[Reading]:
-    """A reading for each moment of one partition of one group, in order of time. Raises ValueError for odd rules."""
+    """Return a reading for each time of a partition of a group, in order. Raises ValueError for invalid rules."""
     check_rules(rules)
     rows = _cleaned(observations)
     begin = 0
@@ -43,7 +43,7 @@ def judge(observations: Iterable[Observation], rules: WindowRules = DEFAULT_RULE
 
 
 def _cleaned(observations: Iterable[Observation]) -> list[Observation]:
-    """In order of time, the first of each moment, offsets that are none as None."""
+    """Return the observations by time, the first of each, with invalid offsets as None."""
     by_time: dict[int, Observation] = {}
     for row in observations:
         by_time.setdefault(row.at_ms, row)
@@ -62,7 +62,7 @@ def _offset(value: int | None) -> int | None:
 
 
 def _is_cut(before: Sequence[Observation], row: Observation) -> bool:
-    """Whether history begins anew with `row`."""
+    """Return True if a new history starts with `row`."""
     if row.committed_offset is None or before[-1].committed_offset is None:
         return True
     topic_id = next((r.topic_id for r in reversed(before) if r.topic_id is not None), None)
@@ -73,7 +73,7 @@ def _is_cut(before: Sequence[Observation], row: Observation) -> bool:
 
 
 def _reading(rows: Sequence[Observation], rules: WindowRules) -> Reading:
-    """The reading of the last of `rows`, which are all of one history."""
+    """Return the reading of the last of `rows`, which are of one history."""
     row = rows[-1]
     committed, start, end = row.committed_offset, row.log_start_offset, row.log_end_offset
     window = [r for r in rows[-rules.observations :] if row.at_ms - r.at_ms <= rules.span_ms]
@@ -99,7 +99,7 @@ def _reading(rows: Sequence[Observation], rules: WindowRules) -> Reading:
 
 
 def _first_seen(rows: Sequence[Observation]) -> int:
-    """When the last committed offset was first seen, without another one since."""
+    """Return when the last committed offset was first read, without another one since."""
     last, since = rows[-1].committed_offset, rows[-1].at_ms
     for row in reversed(rows):
         if row.committed_offset != last:
@@ -125,7 +125,7 @@ def _status(window: Sequence[Observation], rows: Sequence[Observation], rules: W
 
 
 def _committed_at(window: Sequence[Observation], index: int, *, owned: bool) -> int:
-    """When what was observed was committed; never after that (clocks of brokers and collectors differ)."""
+    """Return the commit time of an observation; never after it, although clocks of brokers and collectors differ."""
     row = window[index]
     if row.commit_ms is not None:
         return min(row.commit_ms, row.at_ms)
@@ -173,7 +173,7 @@ def _production(window: Sequence[Observation]) -> float | None:
 
 
 class Commit(NamedTuple):
-    """A committed offset, when it was committed (ms), and how many messages it was behind; None: not known."""
+    """A committed offset, its commit time (ms), and its lag in messages; None: unknown."""
 
     offset: int
     at_ms: int
@@ -189,9 +189,9 @@ def commit_status(
     allowed_lag: int = 0,
     steady_is_ok: bool = False,
 ) -> Status:
-    """The verdict on `commits` (oldest first, at least one) as of now.
+    """Return the verdict on `commits` (oldest first, at least one) as of now.
 
-    log_ends: the last readings of the log end. lag: the current one, end − last commit: what was deleted unread counts.
+    log_ends: the last readings of the log end. lag: the current one, end − last commit, with deleted messages.
     steady_is_ok: WARN only where the lag has grown. Burrow warns also of a lag that stays the same while offsets
     advance: a group that keeps up at a distance. Raises ValueError without commits.
     """
@@ -214,39 +214,39 @@ def commit_status(
 
 
 def is_stopped(commits: Sequence[Commit], now_ms: int) -> bool:
-    """The time since the last commit is longer than the time from the first to the last."""
+    """Return True if the time since the last commit exceeds the time from the first to the last."""
     first, last = commits[0].at_ms, commits[-1].at_ms
     return now_ms - last > last - first
 
 
 def was_caught_up(commits: Sequence[Commit], log_ends: Iterable[int]) -> bool:
-    """In one of the last readings, the log ended at or before the last commit."""
+    """Return True if the log ended at or before the last commit in one of the last readings."""
     return any(end <= commits[-1].offset for end in log_ends)
 
 
 def first_rewind(commits: Sequence[Commit]) -> int | None:
-    """Where an offset is first less than the one before."""
+    """Return the position of the first offset below the previous one."""
     return next((i for i in range(1, len(commits)) if commits[i].offset < commits[i - 1].offset), None)
 
 
 def is_regained(commits: Sequence[Commit], rewind: int) -> bool:
-    """Whether the offset before the rewind was reached again."""
+    """Return True if the offset before the rewind was reached again."""
     before = commits[rewind - 1].offset
     return any(commit.offset >= before for commit in commits[rewind:])
 
 
 def is_always_behind(commits: Iterable[Commit], allowed_lag: int) -> bool:
-    """No commit had an allowed lag; lags that are not known say nothing."""
+    """Return True if no commit had an allowed lag; unknown lags are ignored."""
     return all(commit.lag is None or commit.lag > allowed_lag for commit in commits)
 
 
 def is_stalled(commits: Sequence[Commit]) -> bool:
-    """All commits have the same offset."""
+    """Return True if all commits have the same offset."""
     return all(commit.offset == commits[0].offset for commit in commits)
 
 
 def never_less_behind(commits: Iterable[Commit]) -> bool:
-    """No lag is less than the one before; lags that are not known are passed over."""
+    """Return True if no lag is below the previous one; unknown lags are skipped."""
     lags = [commit.lag for commit in commits if commit.lag is not None]
     return all(after >= before for before, after in pairwise(lags))
 

@@ -1,4 +1,4 @@
-"""A client of ZooKeeper that can write, which kctl's own cannot."""
+"""A ZooKeeper client that can write, unlike kctl's own."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kazoo.client import KazooClient
 
 @contextmanager
 def zookeeper_writer(connect: str) -> Iterator[KazooClient]:
-    """Of «host:port,.../chroot»."""
+    """Yield a client of `host:port,.../chroot`."""
     client = KazooClient(hosts=connect)
     client.start()
     try:

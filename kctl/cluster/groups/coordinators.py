@@ -90,26 +90,26 @@ def ask_coordinators(
     groups: Iterable[str],
     ask: Callable[[ByCoordinator], Mapping[str, T | KctlError]],
     *,
-    known: Mapping[str, int] | None = None,
+    coordinators: Mapping[str, int] | None = None,
     key_type: int = GROUP,
 ) -> dict[str, T | KctlError]:
     """Return each group's response from its coordinator; a failure is a value, also a failed lookup.
 
     ask: maps groups by coordinator to a response for each group (see `send_in_chunks`). It is called again if a
     coordinator moved or was unreachable, within the client's timeout, but never if the outcome of a change is unknown.
-    known: known coordinators, which saves the lookup. Raises NotSupported.
+    coordinators: known coordinators, which saves the lookup. Raises NotSupported.
     """
     answers: dict[str, T | KctlError] = {}
     pending = list(dict.fromkeys(groups))
-    coordinators: dict[str, int | KctlError] = dict(known or {})
+    nodes: dict[str, int | KctlError] = dict(coordinators or {})
     deadline = Deadline(client.timeout_s)
     for pause in (*PAUSES_S, None):
-        missing = [group for group in pending if not isinstance(coordinators.get(group), int)]
+        missing = [group for group in pending if not isinstance(nodes.get(group), int)]
         lookup, lookup_error = _find(client, missing, key_type)
-        coordinators.update(lookup)
+        nodes.update(lookup)
         by_node: dict[int, list[str]] = {}
         for group in pending:
-            node = coordinators.get(group)
+            node = nodes.get(group)
             if isinstance(node, int):
                 by_node.setdefault(node, []).append(group)
             else:
@@ -121,7 +121,7 @@ def ask_coordinators(
         if not pending or pause is None or deadline.left_s <= pause:
             break
         for group in pending:
-            coordinators.pop(group, None)
+            nodes.pop(group, None)
         time.sleep(pause)
     return answers
 

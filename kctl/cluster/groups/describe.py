@@ -99,20 +99,20 @@ def _listing_error(node: int, response: Any) -> KctlError | None:
     return error_for(response.error_code, None, subject=f"groups of broker {node}")
 
 
-def describe_groups(client: ClusterClient, groups: Iterable[str], *, known: Groups | None = None) -> Groups:
+def describe_groups(client: ClusterClient, groups: Iterable[str], *, listing: Groups | None = None) -> Groups:
     """Return the groups with their members, by one DescribeGroups to each coordinator.
 
-    known: from list_groups, which saves the lookup of coordinators. A group that does not exist is a NotFound in
+    listing: from list_groups, which saves the lookup of coordinators. A group that does not exist is a NotFound in
     failed_groups.
     """
     names = list(dict.fromkeys(groups))
-    listed = known.groups if known else {}
+    listed = listing.groups if listing else {}
     newer = {name: listed[name] for name in names if name in listed and listed[name].type in DESCRIBED}
     answers = ask_coordinators(
         client,
         [name for name in names if name not in newer],
         lambda by_node: _describe(client, by_node),
-        known={name: listed[name].coordinator for name in names if name in listed},
+        coordinators={name: listed[name].coordinator for name in names if name in listed},
     )
     dead = [name for name, answer in answers.items() if isinstance(answer, Group) and answer.state == "Dead"]
     answers |= _check_dead(client, dead, answers)
@@ -125,11 +125,11 @@ def describe_groups(client: ClusterClient, groups: Iterable[str], *, known: Grou
         if isinstance(answer, KctlError):
             failed[name] = answer
         else:
-            listing = listed.get(name)
-            described[name] = replace(answer, type=answer.type or (listing.type if listing else None))
+            row = listed.get(name)
+            described[name] = replace(answer, type=answer.type or (row.type if row else None))
     if any(isinstance(error, CoordinatorMoved) for error in failed.values()) and _no_groups_yet(client):
         failed = {name: _unknown(name) if isinstance(e, CoordinatorMoved) else e for name, e in failed.items()}
-    return Groups(described, dict(known.unlisted) if known else {}, failed)
+    return Groups(described, dict(listing.unlisted) if listing else {}, failed)
 
 
 def _describe(client: ClusterClient, by_node: ByCoordinator) -> dict[str, Group | KctlError]:

@@ -46,7 +46,7 @@ def known_types(types: Collection[str] | None) -> frozenset[str] | None:
     return lower
 
 
-class Chosen(NamedTuple):
+class GroupSelection(NamedTuple):
     """The selected groups. left_out: matching share groups, if only groups with commits are selected."""
 
     names: list[str]
@@ -60,7 +60,7 @@ def chosen_groups(
     types: Collection[str] = (),
     *,
     with_commits: bool = False,
-) -> Chosen:
+) -> GroupSelection:
     """Return the groups named, in that order, and those whose whole id matches a pattern in `match`.
 
     types: only matches of these types. with_commits: leave share groups out of the matches. Names are not looked up
@@ -79,7 +79,7 @@ def chosen_groups(
     if selected_types and not patterns:
         raise UsageError("--type requires --match", hint="name groups without --type")
     if not patterns:
-        return Chosen(exact, [])
+        return GroupSelection(exact, [])
     listed = list_groups(client)
     for error in listed.unlisted.values():
         raise error
@@ -96,7 +96,7 @@ def chosen_groups(
             hint="nothing was changed",
             reason=Reason.WRONG_TYPE,
         )
-    return Chosen(rest, left_out)
+    return GroupSelection(rest, left_out)
 
 
 def missing_groups(client: ClusterClient, names: Sequence[str]) -> NotFound:

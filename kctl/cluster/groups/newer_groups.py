@@ -67,7 +67,7 @@ def describe_newer(client: ClusterClient, groups: Mapping[str, Group]) -> dict[s
         names = [name for name, group in groups.items() if group.type == kind]
         coordinators = {name: groups[name].coordinator for name in names}
         try:
-            results |= ask_coordinators(client, names, partial(_ask, client, kind, groups), known=coordinators)
+            results |= ask_coordinators(client, names, partial(_ask, client, kind, groups), coordinators=coordinators)
         except NotSupported:
             results |= {name: groups[name] for name in names}
     return results
@@ -167,7 +167,7 @@ def fetch_start_offsets(client: ClusterClient, groups: Mapping[str, Group]) -> d
     """
     coordinators = {name: group.coordinator for name, group in groups.items()}
     try:
-        return ask_coordinators(client, groups, partial(_ask_offsets, client), known=coordinators)
+        return ask_coordinators(client, groups, partial(_ask_offsets, client), coordinators=coordinators)
     except NotSupported as exc:
         return dict.fromkeys(groups, exc)
 

@@ -2,7 +2,7 @@
 `producer.` and `consumer.` of Connect and MirrorMaker.
 
 Settings for admin clients or for every client take precedence. Settings of producers and consumers are used only if
-they agree. No key that may affect security is ignored: an unknown name is refused, and so are two names of one setting
+they agree. No key that may affect security is ignored: an unknown name is rejected, and so are two names of one setting
 with different values.
 """
 
@@ -58,7 +58,7 @@ _IGNORE = "--ignore-unknown ignores it"
 class ClientSettings:
     """Values by Kafka's or librdkafka's name, as written in the file, with references unresolved.
 
-    written_as: those names as the file has them; left_out: the file's keys that mean nothing to kctl.
+    written_as: these names as written in the file. left_out: keys that kctl does not use.
     """
 
     source: str
@@ -77,7 +77,7 @@ class ClientSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class _WrittenValue:
     written_as: str
     value: str
 
@@ -85,12 +85,12 @@ class _Entry:
 def client_settings(properties: Mapping[str, str], *, source: str, ignore_unknown: bool = False) -> ClientSettings:
     """Return the settings of a file for one admin client. Raises InvalidFile with the key, never with a value."""
     lenient = ignore_unknown or any(key.startswith("zookeeper.") for key in properties)  # a broker's own file
-    by_key: dict[str, dict[int, list[_Entry]]] = {}
+    by_key: dict[str, dict[int, list[_WrittenValue]]] = {}
     left_out = []
     for written, value in properties.items():
         rank, key = _understood(written)
         if key in READ:
-            by_key.setdefault(key, {}).setdefault(rank, []).append(_Entry(written, value))
+            by_key.setdefault(key, {}).setdefault(rank, []).append(_WrittenValue(written, value))
             continue
         if key in REFUSED and value.strip() and not ignore_unknown:
             raise InvalidFile(f"{source}: {written} is not supported: {REFUSED[key]}", hint=f"remove it; {_IGNORE}")
@@ -143,10 +143,10 @@ def _unknown(source: str, written: str) -> InvalidFile:
     return InvalidFile(f"{source}: unknown setting {printed_key}", hint=f"{right} {_IGNORE}")
 
 
-def _agreed(source: str, key: str, entries: list[_Entry]) -> _Entry:
+def _agreed(source: str, key: str, entries: list[_WrittenValue]) -> _WrittenValue:
     """Return the entry of one setting. Raises InvalidFile if two entries differ."""
 
-    def meaning(entry: _Entry) -> str:
+    def meaning(entry: _WrittenValue) -> str:
         return entry.value.strip().upper() if key in {PROTOCOL, MECHANISM} else entry.value.strip()
 
     for other in entries[1:]:
@@ -158,7 +158,7 @@ def _agreed(source: str, key: str, entries: list[_Entry]) -> _Entry:
     return entries[0]
 
 
-def _check_protocol(source: str, values: Mapping[str, str], entries: Mapping[str, _Entry]) -> None:
+def _check_protocol(source: str, values: Mapping[str, str], entries: Mapping[str, _WrittenValue]) -> None:
     """Require security.protocol: without it, Kafka's clients connect in plaintext and without a login."""
     if PROTOCOL in values:
         return

@@ -75,8 +75,9 @@ class Providers:
         )
 
     def _allowed_paths(self, key: str, paths: str) -> tuple[Path, ...]:
-        """As org.apache.kafka.common.config.internals.AllowedPaths: absolute, and there. Links are followed,
-        as Kafka 4.4 does; 3.9 compares names."""
+        """Return the allowed paths, which must be absolute and exist (Kafka's AllowedPaths).
+
+        Links are followed, as in Kafka 4.4; 3.9 compares names."""
         allowed = paths.rstrip(",").split(",")
         for each in allowed:
             if "\0" in each or not Path(each).is_absolute() or not Path(each).exists():
@@ -163,7 +164,7 @@ def _environment(where: str, provider: _Provider, path: str | None, name: str) -
 
 
 def _allowed(where: str, provider: _Provider, path: str) -> Path:
-    """The path, without dots and links where only some paths are allowed."""
+    """Return the path; if only some paths are allowed, with dots and links resolved."""
     if provider.allowed_paths is None or "\0" in path:
         return Path(path)
     place = Path(path).resolve()

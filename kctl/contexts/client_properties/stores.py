@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kctl.base.key_files import Kind, conversion, kind_of_file
+from kctl.base.key_files import KeyFormat, conversion, kind_of_file
 from kctl.errors import InvalidFile
 from kctl.protocol.security import full_path
 
@@ -110,7 +110,7 @@ def _file(keys: StoreKeys, key: str, type_key: str | None = None) -> str:
     store_type = (keys.value(type_key) or "").upper() if type_key else "PEM"
     type_name = f"{keys.name(type_key)}" if type_key else ""
     kind = kind_of_file(path)
-    if kind is Kind.PEM:
+    if kind is KeyFormat.PEM:
         if store_type not in {"", "PEM"}:
             raise InvalidFile(
                 f"{keys.source}: {keys.name(key)} is a PEM file, but {type_name} is {store_type}",
@@ -129,5 +129,5 @@ def _file(keys: StoreKeys, key: str, type_key: str | None = None) -> str:
     store = "truststore" if "truststore" in key or ".ca." in key else "keystore"
     then = f"\nthen set {type_name}=PEM" if type_key else ""
     raise InvalidFile(
-        f"{keys.source}: {keys.name(key)} is {what}", hint=f"{conversion(path, kind or Kind.JKS, store)}{then}"
+        f"{keys.source}: {keys.name(key)} is {what}", hint=f"{conversion(path, kind or KeyFormat.JKS, store)}{then}"
     )

@@ -65,12 +65,12 @@ def fetch_release(
     """Download the archive into `folder`, verified; return (archive, address). A partial download stays there.
 
     sha512: 128 hex digits, if the user set them. note: called if another mirror is tried after a failure. Raises
-    NotFound if mirrors responded and none has the version, ConnectionFailed if none responded, OperationFailed for
-    another checksum.
+    NotFound if mirrors responded and none has the version, ConnectionFailed if none responded, OperationFailed if the
+    checksum differs.
     """
     name = archive_name(version)
     failures: list[KctlError] = []
-    candidates = _responding(version, sha512, failures, note)
+    candidates = _usable_mirrors(version, sha512, failures, note)
     for number, (mirror, checksum) in enumerate(candidates, 1):
         url = f"{mirror.archives}/{version}/{name}"
         part = folder / f"{name}.part"
@@ -79,22 +79,22 @@ def fetch_release(
         except (ConnectionFailed, NotFound, OperationFailed) as exc:
             failures.append(exc)
             if number < len(candidates):
-                note(next_source(exc, host_of(candidates[number][0].archives)))
+                note(next_source(host_of(mirror.archives), exc, host_of(candidates[number][0].archives)))
         else:
             discard_record_and_rename(part, folder / name)
             return folder / name, url
     raise _worst(failures)
 
 
-def next_source(failure: KctlError, name: str) -> str:
+def next_source(source: str, failure: KctlError, alternative: str) -> str:
     """Return the note that the installation continues with another source."""
-    return f"not available here ({failure.message}); this is not an error: trying {name} next"
+    return f"Kafka is unavailable from {source} ({failure.message}); trying {alternative}"
 
 
-def _responding(
+def _usable_mirrors(
     version: str, sha512: str | None, failures: list[KctlError], note: Callable[[str], None]
 ) -> list[tuple[Mirror, str]]:
-    """Return the mirrors that have the version, with its checksum. Asks all mirrors at the same time."""
+    """Return the mirrors that have the version, with its checksum. Queries all mirrors at the same time."""
     sites = mirrors()
     if sha512 is not None:
         return [(mirror, sha512) for mirror in sites]
@@ -105,14 +105,15 @@ def _responding(
         return archive.parse_sha512(fetch_text(url, max_bytes=64 * 1024), source=url)
 
     requests = [(host_of(m.checksums), lambda m=m: checksum_at(m)) for m in sites]
-    usable = []
+    usable, failed = [], []
     for mirror, response in zip(sites, within_all(ANSWER_TIMEOUT_S, requests), strict=True):
         if isinstance(response, str):
             usable.append((mirror, response))
         else:
-            failures.append(response)
-    for failure in failures if usable else ():
-        note(next_source(failure, host_of(usable[0][0].archives)))
+            failed.append((host_of(mirror.checksums), response))
+    failures += [failure for _, failure in failed]
+    for host, failure in failed if usable else ():
+        note(next_source(host, failure, host_of(usable[0][0].archives)))
     return usable
 
 

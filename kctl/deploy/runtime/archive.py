@@ -1,8 +1,8 @@
-"""Kafka's release archive: its SHA-512, and its jars taken out of it without trusting anything in it.
+"""A Kafka release archive: its checksum, and a safe extraction of its jars.
 
 An archive is read once, as a stream. Only `TOP/libs/*.jar`, `TOP/LICENSE` and `TOP/NOTICE` are written, under names
-that kctl makes itself; but a single hostile entry anywhere (an absolute path, `..`, a link, a device) refuses the
-whole archive, because no release of Kafka has one. Sizes are bounded against compression bombs.
+that kctl builds itself. A single hostile entry anywhere (an absolute path, `..`, a link, a device) rejects the whole
+archive, because no Kafka release has one. Sizes are bounded, against compression bombs.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ Advance = Callable[[int, int], None]
 def parse_sha512(text: str, *, source: str) -> str:
     """Return the SHA-512 in a checksum file, as 128 lowercase hex digits.
 
-    Understands Apache's own form (`gpg --print-md`: «NAME: 1A2B 3C4D …» over several lines), sha512sum's
-    («HEX  NAME»), BSD's («SHA512 (NAME) = HEX») and the bare digits. Raises InvalidFile.
+    Accepts Apache's own format (`gpg --print-md`: `NAME: 1A2B 3C4D …` over several lines), sha512sum's
+    (`HEX  NAME`), BSD's (`SHA512 (NAME) = HEX`) and bare digits. Raises InvalidFile.
     """
     body = text.strip()
     first = body.split(None, 1)[0].lower() if body else ""
@@ -49,9 +49,9 @@ def parse_sha512(text: str, *, source: str) -> str:
 
 
 def read_sha512(archive: Path, checksum: str | None) -> str:
-    """The SHA-512 that `archive` must have: `checksum` (digits, or a file that has them) or ARCHIVE.sha512 beside it.
+    """Return the expected SHA-512 of `archive`: `checksum` (digits, or a file with them) or ARCHIVE.sha512 beside it.
 
-    Raises InvalidFile, or Refused when there is none: an unchecked archive is not unpacked.
+    Raises InvalidFile, or Refused if there is no checksum: an unverified archive is not unpacked.
     """
     if checksum is not None and _HEX_512.fullmatch(checksum.strip().lower()):
         return checksum.strip().lower()
@@ -82,10 +82,10 @@ def sha512_of(path: Path, advance: Advance | None = None) -> str:
 
 
 def unpack_jars(archive: Path, into: Path, advance: Advance | None = None) -> int:
-    """Write the archive's jars to `into`/libs and its licence beside it; the number of jars.
+    """Write the archive's jars to `into`/libs and its license beside it. Return the number of jars.
 
-    Raises InvalidFile when it is no gzipped tar, is cut short or has no jars, Refused when it is hostile.
-    What was written before an error is the caller's to remove.
+    Raises InvalidFile if it is not a gzipped tar, is truncated or has no jars, Refused if it is hostile.
+    After an error, the caller removes the files written so far.
     """
     (into / LIBS).mkdir(parents=True, exist_ok=True)
     total, count, unpacked = archive.stat().st_size, 0, 0
@@ -121,7 +121,7 @@ def _checked(member: tarfile.TarInfo, number: int, unpacked: int, archive: Path)
     path = PurePosixPath(member.name)
     short_name = member.name[:200]
     if path.is_absolute() or ".." in path.parts or "\\" in member.name or "\0" in member.name:
-        raise _hostile(archive, f"the entry {short_name!r} points outside")
+        raise _hostile(archive, f"the entry {short_name!r} points outside of the archive")
     if not (member.isreg() or member.isdir()):
         raise _hostile(
             archive, f"the entry {short_name!r} is a {'link' if member.issym() or member.islnk() else 'device'}"
@@ -153,15 +153,15 @@ def _copy(tar: tarfile.TarFile, member: tarfile.TarInfo, target: Path, archive: 
                 out.write(chunk)
                 remaining_bytes -= len(chunk)
     except FileExistsError as exc:
-        raise _hostile(archive, f"the entry {member.name[:200]!r} is there twice") from exc
+        raise _hostile(archive, f"the entry {member.name[:200]!r} occurs twice") from exc
     if remaining_bytes:
         raise tarfile.ReadError("unexpected end of data")
 
 
 class _BoundedStream(io.RawIOBase):
-    """The unpacked bytes, forward only, with a limit for each read and for the position.
+    """The unpacked bytes, forward only, with a limit on each read and on the position.
 
-    tarfile reads an extended header in one piece, of whatever size its entry claims.
+    tarfile reads an extended header in one piece, whatever size its entry claims.
     """
 
     def __init__(self, plain: IO[bytes] | gzip.GzipFile, archive: Path) -> None:

@@ -1,14 +1,12 @@
-"""The JVM's archives of classes that it has loaded (AppCDS): a JVM that has one maps them instead of loading them
-from a hundred jars. An embedded Spark starts in half the time; three ZooKeepers and three brokers need 9 CPU seconds
-until they are ready, 14 without.
+"""Class archives of JVMs (AppCDS): a JVM maps the classes of an archive instead of loading them from a hundred jars.
 
-Made once by a run that uses what later runs use (kctl.deploy.runtime.training_run, kctl.spark.warm), kept in kctl's
-cache folder, and used when it was made by the same Java from the same jars, whole: its name has a digest of both, and a
-file beside it has its size and CRC-32C. A JVM that is given a damaged archive can crash; one that does not fit it
-ignores. So whatever is not as it should be is passed over here, and everything works without.
+An embedded Spark starts in half the time; three ZooKeepers and three brokers are ready after 9 CPU seconds instead of
+14. An archive is written once, by a training run (kctl.deploy.runtime.training_run, kctl.spark.warm), into kctl's cache
+folder. Its name has a digest of the Java and the jars; a file beside it has its size and CRC-32C. A JVM ignores an
+archive of other jars, but can crash on a damaged one: so damaged archives are skipped, and the JVM starts without.
 
-Java 17–24 write a dynamic archive at exit (JEP 350) upon the base archive that full JDKs have; Java 25 writes
-an AOT cache (JEP 483, 514), which needs none, so that trimmed JREs have one too.
+Java 17–24 write a dynamic archive at exit (JEP 350), on top of the base archive that full JDKs have. Java 25 writes
+an AOT cache (JEP 483, 514) without a base archive, so it works for trimmed JREs too.
 """
 
 from __future__ import annotations
@@ -73,7 +71,7 @@ class ClassArchive:
             return [f"-XX:AOTCacheOutput={partial}", *_AOT_QUIET]
         if not any((self.java.home / "lib" / "server").glob("classes*.jsa")):
             raise NotSupported(
-                f"the Java in {self.java.home} has no class archive of its own to build upon",
+                f"the Java in {self.java.home} has no class archive to build upon",
                 hint="everything works without one, and starts more slowly; a full JDK 17, or a Java 25, can make one",
             )
         return [f"-XX:ArchiveClassesAtExit={partial}", *_QUIET]
@@ -91,7 +89,7 @@ class ClassArchive:
         try:
             seal = _measure(partial)
             partial.chmod(0o600)
-            self._seal_path.unlink(missing_ok=True)  # from here until the end it counts as not there
+            self._seal_path.unlink(missing_ok=True)  # the archive counts as missing until its new seal is written
             partial.replace(self.path)
             fresh = partial.with_suffix(".seal")
             fresh.write_text(json.dumps(asdict(seal)), encoding="utf-8")

@@ -1,9 +1,8 @@
-"""HTTP downloads that can be cut at any point and go on where they were.
+"""HTTP downloads that resume after an interruption.
 
-The part that has arrived lies beside a small record of what it is a part of (size, and the server's validator:
-ETag or Last-Modified). A resumed request carries `Range` and `If-Range` (RFC 9110, sections 13.1.5 and 14.2), so a
-server whose file has changed answers with the whole new file. What arrived is checked by the caller against a
-checksum; here only sizes are.
+Beside the partial file lies a small record of the complete file: its size, and the server's validator (ETag or
+Last-Modified). A resumed request carries `Range` and `If-Range` (RFC 9110, sections 13.1.5 and 14.2), so a server
+whose file has changed returns the whole new file. Only sizes are checked here; the caller verifies the checksum.
 """
 
 from __future__ import annotations
@@ -43,9 +42,9 @@ class _PartRecord:
 
 
 def within(seconds: float, call: Callable[[], T], *, subject: str) -> T:
-    """`call()` in a thread, waited for no longer than `seconds`: resolving a name has no timeout of its own.
+    """Return `call()`, run in a thread for up to `seconds`, because resolving a name has no timeout of its own.
 
-    Raises ConnectionFailed when it takes longer, else what `call` raises.
+    Raises ConnectionFailed if it takes longer, else what `call` raises.
     """
     return _collect(_start(call), time.monotonic() + seconds, seconds, subject)
 
@@ -84,7 +83,7 @@ def _start(call: Callable[[], T]) -> _Answers[T]:
         else:
             answers.put(lambda: value)
 
-    # A daemon: one that hangs in the resolver must not hold the process at its end.
+    # A daemon thread: one that hangs in the resolver must not keep the process from exiting.
     threading.Thread(target=run, daemon=True).start()
     return answers
 
@@ -173,8 +172,8 @@ def fetch_text(url: str, *, max_bytes: int) -> str:
 def download(url: str, part: Path, *, max_bytes: int, timeout_s: float, advance: Advance | None = None) -> None:
     """Download `url` into `part`, resuming an existing part. The file is complete on return.
 
-    A connection that breaks is taken up again as long as each attempt brings something. Raises NotFound,
-    ConnectionFailed (what arrived stays), TimedOut, OperationFailed when it is larger than `max_bytes`.
+    A broken connection is resumed as long as each attempt makes progress. Raises NotFound, ConnectionFailed (the part
+    stays), TimedOut, OperationFailed if the file is larger than `max_bytes`.
     """
     deadline = time.monotonic() + timeout_s
     fruitless = 0
@@ -233,22 +232,22 @@ def _attempt(url: str, part: Path, *, max_bytes: int, deadline: float, advance: 
     """Send one request. Return True if the file is then complete."""
     have, record = _size(part), _read_record(part)
     if record is None or not record.validator:
-        have = 0  # nothing says that it is a part of the same file
+        have = 0  # it may be a part of another file
     if record is not None and have and have == record.total_bytes:
         return True
     headers = {"Range": f"bytes={have}-", "If-Range": record.validator} if have and record else {}
     with _open(url, headers) as response:
-        start, total = _placed(response, have, url)
+        start, total = _body_range(response, have, url)
         if total is not None and total > max_bytes:
             raise OperationFailed(f"{url} is larger than {max_bytes} bytes", hint="check that it is a Kafka release")
         if start == 0:
             _write_record(part, _PartRecord(total, _validator(response)))
         _receive(response, part, start=start, total=total, max_bytes=max_bytes, deadline=deadline, advance=advance)
-    # Without a length only the end of the connection tells; the checksum then finds a cut one.
+    # Without a length, the end of the connection ends the file; the checksum then detects a truncated one.
     return total is None or _size(part) == total
 
 
-def _placed(response: http.client.HTTPResponse, have: int, url: str) -> tuple[int, int | None]:
+def _body_range(response: http.client.HTTPResponse, have: int, url: str) -> tuple[int, int | None]:
     """Return the body's start offset in the file and the file's size. Without range support, the offset is 0."""
     length = response.headers.get("Content-Length", "")
     if response.status == 200:
@@ -261,7 +260,7 @@ def _placed(response: http.client.HTTPResponse, have: int, url: str) -> tuple[in
 
 def _validator(response: http.client.HTTPResponse) -> str:
     etag = response.headers.get("ETag", "")
-    if etag.startswith('"'):  # a weak one («W/"…"») does not promise the same bytes
+    if etag.startswith('"'):  # a weak one (`W/"…"`) does not guarantee the same bytes
         return str(etag)
     return str(response.headers.get("Last-Modified", ""))
 

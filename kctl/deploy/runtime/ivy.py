@@ -1,6 +1,6 @@
-"""Kafka's jars by their Maven coordinates without Maven: with Apache Ivy, whose jar pyspark ships for its own use.
+"""Kafka's jars by their Maven coordinates, without Maven: by Apache Ivy, whose jar pyspark includes.
 
-Ivy is asked to keep Maven's layout (`m2compatible`): its default layout finds nothing there.
+`m2compatible` makes Ivy use Maven's layout: with its default layout it finds nothing in a Maven repository.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def module(version: str) -> str:
 
 
 def copy_jars_with_ivy(version: str, libs: Path, *, timeout_s: float, update: Update) -> None:
-    """Put Kafka's jars into `libs`. What was fetched stays in kctl's cache, so that a cut run goes on.
+    """Copy Kafka's jars into `libs`. Downloads stay in kctl's cache, so that an interrupted run resumes.
 
     Raises NotFound, NotSupported (no Java), ConnectionFailed, TimedOut, OperationFailed.
     """

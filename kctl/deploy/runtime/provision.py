@@ -21,7 +21,7 @@ from kctl.base import paths
 from kctl.deploy.runtime import apache, archive, jars
 from kctl.deploy.runtime.ivy import copy_jars_with_ivy, find_ivy
 from kctl.deploy.runtime.maven import copy_jars_with_mvn, find_mvn
-from kctl.deploy.waiting import NoProgress, Progress
+from kctl.deploy.waiting import NoProgress, ProgressReporter
 from kctl.errors import (
     Busy,
     ConnectionFailed,
@@ -51,7 +51,7 @@ class InstallRequest:
     sha512: str | None = None
     force: bool = False
     timeout_s: float = DEFAULT_TIMEOUT_S
-    progress: Progress = field(default_factory=NoProgress)
+    progress: ProgressReporter = field(default_factory=NoProgress)
     note: Callable[[str], None] = lambda _: None
 
 
@@ -62,9 +62,9 @@ def install(request: InstallRequest, home: Path) -> jars.Manifest:
     NotFound for an unknown version, ConnectionFailed, TimedOut, OperationFailed. On any error, `home` is unchanged.
     """
     with runtimes_lock(request.timeout_s, request.progress):
-        there = None if request.force else _whole(home)  # another installer may have finished first
-        if there is not None:
-            return there
+        complete = None if request.force else _complete_manifest(home)  # another installer may have finished first
+        if complete is not None:
+            return complete
         stage = home.with_name(f"{_PARTIAL}{home.name}-{secrets.token_hex(4)}")
         try:
             with _disk_errors(home.parent):
@@ -77,7 +77,7 @@ def install(request: InstallRequest, home: Path) -> jars.Manifest:
     return manifest
 
 
-def _whole(home: Path) -> jars.Manifest | None:
+def _complete_manifest(home: Path) -> jars.Manifest | None:
     try:
         manifest = jars.read_manifest(home)
     except InvalidFile:
@@ -94,8 +94,8 @@ def remove(home: Path) -> None:
 
 
 @contextmanager
-def runtimes_lock(timeout_s: float, progress: Progress) -> Iterator[None]:
-    """Lock the folder of runtimes and remove what killed installers left there. Raises Refused, Busy."""
+def runtimes_lock(timeout_s: float, progress: ProgressReporter) -> Iterator[None]:
+    """Lock the folder of runtimes and remove what killed installers left behind. Raises Refused, Busy."""
     folder = paths.runtimes_dir()
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -118,7 +118,7 @@ def runtimes_lock(timeout_s: float, progress: Progress) -> Iterator[None]:
         os.close(fd)  # releases the lock
 
 
-def _wait_for(fd: int, folder: Path, timeout_s: float, progress: Progress) -> None:
+def _wait_for(fd: int, folder: Path, timeout_s: float, progress: ProgressReporter) -> None:
     deadline = time.monotonic() + timeout_s
     while True:
         try:
@@ -126,7 +126,7 @@ def _wait_for(fd: int, folder: Path, timeout_s: float, progress: Progress) -> No
         except BlockingIOError:
             if time.monotonic() > deadline:
                 raise Busy(f"another kctl is installing Kafka in {folder}", hint="wait for it to end") from None
-            progress.update("waiting for another kctl that installs Kafka")
+            progress.update("waiting for another kctl that is installing Kafka")
             time.sleep(_LOCK_POLL_S)
         else:
             return
@@ -161,22 +161,22 @@ def _fill(request: InstallRequest, stage: Path) -> str:
     if request.archive is not None:
         return _from_archive(request, request.archive, stage)
     failures: list[KctlError] = []
-    sources: list[tuple[str, Callable[[InstallRequest, Path], str]]] = [("Apache's servers", _from_apache)]
+    sources: list[tuple[str, Callable[[InstallRequest, Path], str]]] = [("Apache's download servers", _from_apache)]
     if find_mvn():
-        sources.append(("the Maven repository, by mvn,", _from_mvn))
+        sources.append(("the Maven repository by mvn", _from_mvn))
     if find_ivy():
-        sources.append(("the Maven repository, by Ivy,", _from_ivy))
+        sources.append(("the Maven repository by Ivy", _from_ivy))
     deadline = time.monotonic() + request.timeout_s
-    for number, (_, source) in enumerate(sources, 1):
+    for number, (name, fill) in enumerate(sources, 1):
         left_s = deadline - time.monotonic()
         if left_s <= 0:
             break
         try:
-            return source(replace(request, timeout_s=left_s), stage)
+            return fill(replace(request, timeout_s=left_s), stage)
         except (ConnectionFailed, NotFound, NotSupported, OperationFailed, InvalidFile) as exc:
             failures.append(exc)  # a hostile archive (Refused) ends the installation instead
             if number < len(sources):
-                request.note(apache.next_source(exc, sources[number][0]))
+                request.note(apache.next_source(name, exc, sources[number][0]))
         shutil.rmtree(stage / jars.LIBS)
         (stage / jars.LIBS).mkdir()
     raise _no_source(request.version, failures)
@@ -207,7 +207,7 @@ def _from_archive(request: InstallRequest, path: Path, stage: Path) -> str:
     if archive.sha512_of(path, advance(f"checking {path.name}")) != expected:
         raise Refused(
             f"{path} does not have the expected SHA-512",
-            hint="the file is damaged or another one; download it again",
+            hint="the file is damaged or a different file; download it again",
             reason=Reason.UNSAFE,
         )
     archive.unpack_jars(path, stage, advance(f"unpacking {path.name}"))

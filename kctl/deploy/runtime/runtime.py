@@ -1,7 +1,7 @@
-"""Kafka's runtime: its jars, found or provisioned. The class path is `libs/*`.
+"""Kafka's runtime: its jars, installed or downloaded. The class path is `libs/*`.
 
-Tried in this order: a folder that is given (`--kafka-home`, `KAFKA_HOME`), kctl's own folder of runtimes, and then,
-to install: an archive that is given, Apache's download, Maven coordinates.
+Tried in this order: the folder in `--kafka-home` or `KAFKA_HOME`, kctl's folder of runtimes, and, for an installation,
+`--archive`, Apache's download servers, Maven coordinates.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from kctl.base import paths
 from kctl.deploy.runtime import jars
 from kctl.deploy.runtime.jars import JarProblem
-from kctl.deploy.waiting import NoProgress, Progress
+from kctl.deploy.waiting import NoProgress, ProgressReporter
 from kctl.errors import Busy, InvalidFile, NotFound, UsageError
 
 DEFAULT_VERSION = "3.9.2"  # the last line that runs with ZooKeeper
@@ -46,7 +46,7 @@ class InstalledRuntime:
 
 
 @dataclass(frozen=True, slots=True)
-class Verification:
+class JarVerification:
     """The result of hashing all jars of an installed version."""
 
     version: str
@@ -59,7 +59,7 @@ class Verification:
 def checked_version(version: str) -> str:
     """Return `version` if it is a valid Kafka version, e.g. 3.9.2 or 0.10.2.1. Raises UsageError."""
     if not _VERSION.fullmatch(version):
-        raise UsageError(f"{version!r} is not a Kafka version", hint="write for example 3.9.2")
+        raise UsageError(f"{version!r} is not a Kafka version", hint="write it like 3.9.2")
     return version
 
 
@@ -128,13 +128,13 @@ def ensure_runtime(
     kafka_home: str | None = None,
     archive: str | None = None,
     sha512: str | None = None,
-    progress: Progress | None = None,
+    progress: ProgressReporter | None = None,
     note: Callable[[str], None] | None = None,
     timeout_s: float | None = None,
 ) -> KafkaRuntime:
     """Find a runtime, or install one if it is missing or damaged.
 
-    note: called with lines such as the next source that is tried.
+    note: called with lines for the user, e.g. the next source.
     """
     try:
         return find_runtime(version, kafka_home=kafka_home)
@@ -152,7 +152,7 @@ def install_runtime(
     archive: str | None = None,
     sha512: str | None = None,
     force: bool = False,
-    progress: Progress | None = None,
+    progress: ProgressReporter | None = None,
     note: Callable[[str], None] | None = None,
     timeout_s: float | None = None,
 ) -> KafkaRuntime:
@@ -160,11 +160,11 @@ def install_runtime(
 
     Raises as `kctl.deploy.runtime.provision.install` does.
     """
-    from kctl.deploy.runtime import provision  # what only an installation needs: HTTP, tar, Maven
+    from kctl.deploy.runtime import provision  # imported late: only an installation needs HTTP, tar and Maven
 
-    wanted_version = requested_version(version, archive)
+    version_to_install = requested_version(version, archive)
     request = provision.InstallRequest(
-        version=wanted_version,
+        version=version_to_install,
         archive=Path(archive) if archive else None,
         sha512=sha512,
         force=force,
@@ -172,9 +172,9 @@ def install_runtime(
         progress=progress or NoProgress(),
         note=note or (lambda _: None),
     )
-    home = home_of(wanted_version)
+    home = home_of(version_to_install)
     manifest = provision.install(request, home)
-    return KafkaRuntime(wanted_version, home / jars.LIBS, manifest.source)
+    return KafkaRuntime(version_to_install, home / jars.LIBS, manifest.source)
 
 
 def requested_version(version: str | None, archive: str | None) -> str:
@@ -209,15 +209,15 @@ def _installed(version: str, home: Path) -> InstalledRuntime:
     )  # fmt: skip
 
 
-def verify_runtime(version: str) -> Verification:
+def verify_runtime(version: str) -> JarVerification:
     """Hash every jar and compare with the manifest. Raises NotFound."""
     home = installed_home(version)
     try:
         manifest = jars.read_manifest(home)
     except InvalidFile:
-        return Verification(version, home, 0, [JarProblem(jars.MANIFEST, "missing")], healthy=False)
+        return JarVerification(version, home, 0, [JarProblem(jars.MANIFEST, "missing")], healthy=False)
     problems = jars.check_jars(home, manifest, contents=True)
-    return Verification(version, home, len(manifest.jars), problems, healthy=not problems)
+    return JarVerification(version, home, len(manifest.jars), problems, healthy=not problems)
 
 
 def installed_home(version: str) -> Path:

@@ -17,20 +17,19 @@ from kctl.deploy.runtime.class_archive import kafka_archives
 from kctl.deploy.runtime.java import Java
 from kctl.deploy.start import start
 from kctl.deploy.stop import stop
-from kctl.deploy.waiting import NoProgress, Progress
+from kctl.deploy.waiting import NoProgress, ProgressReporter
 from kctl.errors import OperationFailed
 
-_END_S = 180.0  # Java 25 assembles an archive in a process of its own, for as long as it needs
+_END_S = 180.0  # Java 25 assembles an archive in a separate process, which takes a while
 
 
 def make_archives(
-    host: Host, *, java: Java, libs: Path, kafka_version: str, progress: Progress | None = None
+    host: Host, *, java: Java, libs: Path, kafka_version: str, progress: ProgressReporter | None = None
 ) -> Mapping[NodeKind, Path]:
-    """Return the archives; create missing ones: one ZooKeeper and one broker run for some seconds in a folder of
-    their own, and write them as they end.
+    """Return the archives. Creates missing ones: a ZooKeeper and a broker run for some seconds in a temporary folder.
 
-    Raises what `start` and `stop` raise, NotSupported for a Java that cannot make one, OperationFailed when it wrote
-    none.
+    Raises what `start` and `stop` raise, NotSupported for a Java that cannot write one, OperationFailed if none was
+    written.
     """
     progress = progress or NoProgress()
     archives = kafka_archives(java, libs, kafka_version)

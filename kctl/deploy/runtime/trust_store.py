@@ -1,7 +1,7 @@
-"""The CAs that this machine trusts, as Java reads them: the JRE of the wheel knows only those it was built with.
+"""A Java trust store with the CAs that this machine trusts: the wheel's JRE has only those that it was built with.
 
 The format is sun.security.provider.JavaKeyStore's (JKS): magic, version, entries, and a SHA-1 digest over a salt and
-all of that. It is a trust store, without anything secret; its password is the customary one.
+these fields. It holds no secrets; its password is Java's default.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kctl.errors import InvalidFile
 
 _MAGIC, _VERSION, _TRUSTED_CERTIFICATE = 0xFEEDFEED, 2, 2
 _HEADER = Layout(magic=UINT32, version=UINT32, entry_count=UINT32)
-_PASSWORD = "changeit"  # noqa: S105 - Java's customary one: nothing here is secret
+_PASSWORD = "changeit"  # noqa: S105 - Java's default; nothing here is secret
 _SALT = b"Mighty Aphrodite"
 _MAX_BUNDLE_BYTES = 16 << 20
 _PEM = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
@@ -81,8 +81,7 @@ def _text(text: str) -> bytes:
 def trust_options(java_home: Path, bundled_home: Path | None, folder: Path) -> list[str]:
     """Return options that make the wheel's JRE (and any Java, with SSL_CERT_FILE) trust the machine's CAs.
 
-
-    Writes the trust store into `folder`. Another Java has a trust store that its owner cares for.
+    Writes the trust store into `folder`. Any other Java keeps its owner's trust store.
     """
     bundled = bundled_home is not None and java_home == bundled_home.resolve()
     if not (bundled or os.environ.get("SSL_CERT_FILE")):

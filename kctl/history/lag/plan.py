@@ -143,10 +143,10 @@ def _without_markers(errors: Mapping[TopicPartition, KctlError]) -> list[str]:
 
 def _behind(
     snapshot: Pass, request: LagRequest, *, max_lag: int | None = None
-) -> dict[TopicPartition, log_times.Wanted]:
+) -> dict[TopicPartition, log_times.UnreadLog]:
     """Return the logs on which groups lag (by at most max_lag messages), with their smallest unread offset."""
     leaders = {(row[0], row[1]): row[3] for row in snapshot.rows.get(schema.LOGS, ())}
-    behind: dict[TopicPartition, log_times.Wanted] = {}
+    behind: dict[TopicPartition, log_times.UnreadLog] = {}
     for group, topic, partition, committed, start, end, *_ in snapshot.rows.get(schema.COMMITS, ()):
         if committed is None or start is None or end is None or max(committed, start) >= end:
             continue
@@ -156,7 +156,7 @@ def _behind(
         if max_lag is not None and end - offset > max_lag:
             continue
         if tp not in behind or offset < behind[tp].offset:
-            behind[tp] = log_times.Wanted(leaders[topic, partition], offset, end)
+            behind[tp] = log_times.UnreadLog(leaders[topic, partition], offset, end)
     return behind
 
 

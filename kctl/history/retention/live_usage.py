@@ -12,7 +12,7 @@ from kctl.history.retention import live_reads
 from kctl.history.retention.live_plan import RetentionPlan
 from kctl.history.retention.live_reads import ConfigRow, LogDirRow, LogRow
 from kctl.history.retention.usage import Usage
-from kctl.lag.retention import LogDirSize, PartitionLog, ReplicaSize, TopicRetention
+from kctl.lag.retention import LeaderLog, LogDirSize, ReplicaSize, TopicRetention
 from kctl.protocol.target import Target
 
 _MAX_THREADS = 8
@@ -64,7 +64,7 @@ def usage_of(
     """Return the usage from the rows. Rows with an error contribute what could be read."""
     usage = Usage(
         replicas=[_replica(row, row.topic) for row in log_dirs if row.topic is not None],
-        logs=[PartitionLog(*row[:-1]) for row in logs],
+        logs=[LeaderLog(*row[:-1]) for row in logs],
         retention=[TopicRetention(*row[:-1]) for row in configs],
         log_dirs=[
             LogDirSize(row.broker, row.log_dir, row.total_bytes, row.usable_bytes)

@@ -28,7 +28,14 @@ from kctl.segment.log.log_selection import select_logs
 from kctl.segment.log.log_tally import LogTally, TallyOptions, read_logs
 from kctl.segment.log.partition import holds_segments, parse_folder_name, partition_folders
 from kctl.segment.log.partition_log import CLEANED, checkpointed, log_dirs_of
-from kctl.segment.log.segment_retention import Deletion, Limits, LogSegment, Pin, Reason, deletions
+from kctl.segment.log.segment_retention import (
+    DeletionReason,
+    LogSegment,
+    Pin,
+    RetentionLimits,
+    SegmentDeletion,
+    deletions,
+)
 
 _SILENT_MS = 15 * 60_000  # an idle cleaner looks for work every log.cleaner.backoff.ms, 15 s
 _EXACT_KEYS = 1 << 20
@@ -50,7 +57,7 @@ class SegmentRow:
     active: bool
     largest_timestamp: datetime | None
     expired: bool
-    reason: Reason | None
+    reason: DeletionReason | None
     deletable_at: datetime | None
     pinned_by: Pin | None
     pinned_by_segment: int | None
@@ -189,7 +196,7 @@ def _segments(
     folder: Path, topic: str, partition: int, tally: LogTally, config: LogConfig, now_ms: int
 ) -> Iterator[SegmentRow]:
     selected = tally.selected
-    limits = Limits(
+    limits = RetentionLimits(
         _limit(config.retention_ms), _limit(config.retention_bytes), selected.high_watermark, selected.log_start_offset
     )
     segments = _log_segments(tally)
@@ -203,7 +210,13 @@ def _limit(value: int | None) -> int | None:
 
 
 def _row(
-    folder: Path, topic: str, partition: int, segment: LogSegment, result: Deletion, limits: Limits, now_ms: int
+    folder: Path,
+    topic: str,
+    partition: int,
+    segment: LogSegment,
+    result: SegmentDeletion,
+    limits: RetentionLimits,
+    now_ms: int,
 ) -> SegmentRow:
     age = now_ms - segment.largest_timestamp
     return SegmentRow(

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple, TypeVar
 from kctl.base.grouping import grouped
 from kctl.lag.retention import (
     BrokerUsage,
+    LeaderLog,
     LogDirSize,
     LogDirUsage,
-    PartitionLog,
     PartitionUsage,
     ReplicaSize,
     TopicRetention,
@@ -46,7 +46,7 @@ class Usage:
     """Responses of a cluster, from which each report is computed."""
 
     replicas: list[ReplicaSize]
-    logs: list[PartitionLog]
+    logs: list[LeaderLog]
     retention: list[TopicRetention]
     log_dirs: list[LogDirSize]
     now_ms: int
@@ -56,7 +56,7 @@ class Usage:
         return {row.topic: row for row in self.retention}
 
     @cached_property
-    def _log_of(self) -> dict[tuple[str, int], PartitionLog]:
+    def _log_of(self) -> dict[tuple[str, int], LeaderLog]:
         return {(row.topic, row.partition): row for row in self.logs}
 
     def rows(self, by: str) -> list[Any]:
@@ -147,9 +147,7 @@ class Usage:
         )
 
 
-def _partition(
-    log: PartitionLog, copies: list[ReplicaSize], config: TopicRetention | None, now_ms: int
-) -> PartitionUsage:
+def _partition(log: LeaderLog, copies: list[ReplicaSize], config: TopicRetention | None, now_ms: int) -> PartitionUsage:
     config = config or TopicRetention(log.topic)
     leaders = [copy.size_bytes for copy in copies if copy.broker == log.leader and not copy.future]
     size = leaders[0] if leaders else None

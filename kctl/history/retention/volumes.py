@@ -17,7 +17,7 @@ from typing import NamedTuple
 from kctl.history.retention.disk_full import DiskFull, ReplicaGrowth, ceiling_bytes, disk_full
 from kctl.history.retention.growth import GrownReplica, GrownVolume, per_hour
 from kctl.lag.log_config import LogConfig, compacts
-from kctl.lag.retention import PartitionLog
+from kctl.lag.retention import LeaderLog
 
 Place = tuple[int, str]  # broker, log dir
 Partition = tuple[str, int]
@@ -41,7 +41,7 @@ class Disks:
 
     replicas: Sequence[GrownReplica]
     volumes: Sequence[GrownVolume]
-    logs: Sequence[PartitionLog]
+    logs: Sequence[LeaderLog]
     configs: Mapping[str, LogConfig]
     freed: Mapping[Place, int] = field(default_factory=dict)
     _last: dict[int, int] = field(init=False, default_factory=dict)

@@ -246,7 +246,7 @@ def _note_absent_brokers(state: ClusterState, result: Pass) -> None:
 def _committed(client: ClusterClient, groups: Mapping[str, Group], result: Pass) -> dict[str, Committed]:
     query = {name: group.coordinator for name, group in groups.items() if group.type != _SHARE}
     try:
-        responses = ask_coordinators(client, query, lambda by: fetch_committed_each(client, by), known=query)
+        responses = ask_coordinators(client, query, lambda by: fetch_committed_each(client, by), coordinators=query)
     except KctlError as exc:
         result.failed("commits", exc)
         return {}

@@ -17,7 +17,7 @@ from kctl.history.snapshots.read import read_table
 from kctl.history.snapshots.store import Damaged, Store
 from kctl.lag.log_config import LogConfig
 from kctl.lag.rates import LogEnd
-from kctl.lag.retention import LogDirSize, PartitionLog
+from kctl.lag.retention import LeaderLog, LogDirSize
 
 _BACK_MS = 30 * 60_000  # how far rows before an incomplete pass are used
 _CONFIGS_BACK_MS = HOUR_MS + _BACK_MS  # all configs are stored once per hour
@@ -33,7 +33,7 @@ class DiskMoment:
 
     at_ms: int
     failures: tuple[str, ...]
-    logs: list[PartitionLog]
+    logs: list[LeaderLog]
     configs: dict[str, LogConfig]
     log_dirs: list[LogDirSize]
     log_dir_errors: dict[tuple[int, str], str]
@@ -100,9 +100,9 @@ def _newest_pass(store: Store, from_ms: int, to_ms: int, damaged: ReportDamage) 
     return None
 
 
-def _log(row: Mapping[str, Any]) -> PartitionLog:
+def _log(row: Mapping[str, Any]) -> LeaderLog:
     names = ("topic", "partition", "leader", "log_start_offset", "log_end_offset", "oldest_timestamp_ms")
-    return PartitionLog(*(row[name] for name in names))
+    return LeaderLog(*(row[name] for name in names))
 
 
 def _newest(store: Store, table: str, from_ms: int, to_ms: int, damaged: ReportDamage) -> Iterable[Mapping[str, Any]]:

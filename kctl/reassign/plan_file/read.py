@@ -16,7 +16,7 @@ from typing import Any
 
 from kctl.base.input_file import read_input
 from kctl.base.text import counted, printable
-from kctl.cluster.kafka_json import load_object, shown
+from kctl.cluster.kafka_json import load_object, value_text
 from kctl.cluster.topic_names import fault_of
 from kctl.errors import InvalidFile
 from kctl.reassign.plan_file.document import ANY
@@ -108,9 +108,9 @@ def parse_plan(data: bytes, name: str) -> PlanFile:
     removed = _removed(goals, problems)
     cluster_id, complete = document.get("cluster_id"), document.get("complete", True)
     if not (cluster_id is None or isinstance(cluster_id, str)):
-        problems.append(f"cluster_id is {shown(cluster_id)}")
+        problems.append(f"cluster_id is {value_text(cluster_id)}")
     if not isinstance(complete, bool):
-        problems.append(f"complete is {shown(complete)}")
+        problems.append(f"complete is {value_text(complete)}")
     if problems:
         raise bad_file(name, problems)
     return PlanFile(
@@ -196,23 +196,23 @@ class _Entries:
 
     def _add(self, number: int, row: object) -> None:
         if not isinstance(row, dict):
-            self.problems.append(f"{self.where}entry {number} is not an object: {shown(row)}")
+            self.problems.append(f"{self.where}entry {number} is not an object: {value_text(row)}")
             return
         topic: Any = row.get("topic")
         partition: Any = row.get("partition")
         fault = self._name_fault(topic)
         if fault:
-            self.problems.append(f"{self.where}entry {number}: topic {shown(topic)}: {fault}")
+            self.problems.append(f"{self.where}entry {number}: topic {value_text(topic)}: {fault}")
             return
         if not _is_id(partition):
-            self.problems.append(f"{self.where}entry {number}: partition of {topic} is {shown(partition)}")
+            self.problems.append(f"{self.where}entry {number}: partition of {topic} is {value_text(partition)}")
             return
         name = f"{self.where}{topic}-{partition}"
         replicas: Any = row.get("replicas")
         size = row.get("size_bytes")
         fault = _replicas_fault(replicas) or self._log_dirs_fault(row, replicas)
         if not fault and not (size is None or (type(size) is int and size >= 0)):
-            fault = f"size_bytes is {shown(size)}"
+            fault = f"size_bytes is {value_text(size)}"
         if (topic, partition) in self.places:
             fault = "listed twice"
         if fault:
@@ -255,15 +255,15 @@ def _replicas_fault(replicas: object) -> str | None:
         return "its list of replicas is empty"
     for node in replicas:
         if not _is_id(node):
-            return f"{shown(node)} is not a broker id"
+            return f"{value_text(node)} is not a broker id"
     if len(set(replicas)) < len(replicas):
-        return f"two replicas on one broker: {shown(replicas)}"
+        return f"two replicas on one broker: {value_text(replicas)}"
     return None
 
 
 def _path_fault(path: object) -> str | None:
     if not isinstance(path, str) or not path.startswith("/") or "\0" in path or len(path) > _MAX_PATH:
-        return f'log dir {shown(path)} is neither an absolute path nor "any"'
+        return f'log dir {value_text(path)} is neither an absolute path nor "any"'
     return None
 
 
@@ -292,7 +292,7 @@ def _topics(value: object, problems: list[str]) -> dict[str, tuple[str | None, i
     for name, row in value.items():
         topic_id, count = (row.get("topic_id"), row.get("partitions")) if isinstance(row, dict) else (0, 0)
         if not (topic_id is None or isinstance(topic_id, str)) or type(count) is not int or count < 0:
-            problems.append(f"topics: {printable(name)[:60]}: {shown(row)}")
+            problems.append(f"topics: {printable(name)[:60]}: {value_text(row)}")
             continue
         topics[name] = (topic_id, count)
     return topics
@@ -308,7 +308,7 @@ def _batches(value: object, entries: int, problems: list[str]) -> tuple[tuple[in
     for number, batch in enumerate(value):
         for position in batch:
             if type(position) is not int or not 0 <= position < entries:
-                problems.append(f"batch {number}: no entry {shown(position)}")
+                problems.append(f"batch {number}: no entry {value_text(position)}")
             elif position in positions:
                 problems.append(f"batch {number}: entry {position} is listed twice")
             else:
@@ -324,7 +324,7 @@ def _removed(goals: object, problems: list[str]) -> tuple[int, ...]:
     if goals is not None and not isinstance(goals, dict):
         problems.append("goals is not an object")
     if not isinstance(value, list) or not all(map(_is_id, value)):
-        problems.append(f"goals: remove_broker is {shown(value)}")
+        problems.append(f"goals: remove_broker is {value_text(value)}")
         return ()
     # topic_regex: the key before --match
     selected = isinstance(goals, dict) and any(

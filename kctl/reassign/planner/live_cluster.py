@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from kctl.base.input_file import read_input
 from kctl.base.name_patterns import select
 from kctl.cluster.export import replica_sizes, size_of
-from kctl.cluster.kafka_json import load_object, shown
+from kctl.cluster.kafka_json import load_object, value_text
 from kctl.cluster.log_dirs import LogDir, fetch_log_dirs, is_cordoned
 from kctl.cluster.reassignments import ongoing_reassignments
 from kctl.cluster.topic_names import fault_of
@@ -144,7 +144,7 @@ def _names_of_lines(text: str, name: str) -> list[str]:
             continue
         fault = fault_of(topic)
         if fault:
-            raise InvalidFile(f"{name}:{number}: {shown(topic)} is not a topic name: {fault}")
+            raise InvalidFile(f"{name}:{number}: {value_text(topic)} is not a topic name: {fault}")
         topics.append(topic)
     return topics
 
@@ -160,7 +160,11 @@ def _names_of_json(data: bytes, name: str) -> list[str]:
         fault = fault_of(topic) if isinstance(topic, str) else "not a string"
         if fault:
             where = f"topics[{number}]"
-            what = f"topic {shown(topic)}: {fault}" if isinstance(row, dict) else f"it is not an object: {shown(row)}"
+            what = (
+                f"topic {value_text(topic)}: {fault}"
+                if isinstance(row, dict)
+                else f"it is not an object: {value_text(row)}"
+            )
             raise InvalidFile(f"{name}: {where}: {what}", hint=hint)
         topics.append(str(topic))
     return topics

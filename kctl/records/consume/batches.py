@@ -26,7 +26,7 @@ from kctl.segment.format.batch import (
 from kctl.segment.format.compression import BadPayload, decompress
 from kctl.segment.format.control import ABORT, control_type
 from kctl.segment.format.legacy import legacy_records
-from kctl.segment.format.record import BadRecords, Header, Record, records_of
+from kctl.segment.format.record import BadRecords, Header, StoredRecord, records_of
 from kctl.segment.format.record_columns import MAX_PAYLOAD_BYTES, record_columns, whole_payload
 
 # The limit of one record, and of one block that a codec cannot split: as large as a response may be
@@ -185,7 +185,7 @@ def _chunks(tp: TopicPartition, batch: Batch, content: memoryview, position: int
             if begin < chunk.size:
                 yield chunk.part(begin, chunk.size)
             return
-    pending: list[Record] = []
+    pending: list[StoredRecord] = []
     size = 0
     for record in _records(batch, content):
         if record.offset < position:
@@ -199,7 +199,7 @@ def _chunks(tp: TopicPartition, batch: Batch, content: memoryview, position: int
         yield chunk_of(tp, pending)
 
 
-def _records(batch: Batch, content: memoryview) -> Iterator[Record]:
+def _records(batch: Batch, content: memoryview) -> Iterator[StoredRecord]:
     if not batch.legacy:
         pieces = (
             decompress(batch.codec, content[V2_HEADER:], magic=batch.magic, limit=LIMIT_BYTES)
@@ -214,7 +214,7 @@ def _records(batch: Batch, content: memoryview) -> Iterator[Record]:
         yield record
 
 
-def chunk_of(tp: TopicPartition, records: Sequence[Record]) -> Chunk:
+def chunk_of(tp: TopicPartition, records: Sequence[StoredRecord]) -> Chunk:
     """Return records as columns."""
     headers: dict[int, tuple[Header, ...]] = {i: record.headers for i, record in enumerate(records) if record.headers}
     return Chunk(

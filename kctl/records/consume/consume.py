@@ -15,7 +15,7 @@ from kctl.protocol.codes import ApiKey
 from kctl.records.consume.delivery import ConsumeResult, Delivery, PartitionRead, Sink
 from kctl.records.consume.direct import DirectReader
 from kctl.records.consume.options import ConsumeOptions, check_options
-from kctl.records.consume.plan import Plan, make_plan
+from kctl.records.consume.plan import ReadPlan, make_plan
 from kctl.records.decode.decoding import RecordDecoder
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def consume(
     return result
 
 
-def _check_rights(client: ClusterClient, options: ConsumeOptions, plan: Plan) -> None:
+def _check_rights(client: ClusterClient, options: ConsumeOptions, plan: ReadPlan) -> None:
     """Raise NotAuthorized for unreadable topics of which nothing will be fetched.
 
     Without a Fetch, no broker reports the missing right, and the topic would look empty. A group member without a
@@ -79,7 +79,12 @@ def _check_rights(client: ClusterClient, options: ConsumeOptions, plan: Plan) ->
 
 
 def _read_alone(
-    client: ClusterClient, options: ConsumeOptions, plan: Plan, delivery: Delivery, sink: Sink, result: ConsumeResult
+    client: ClusterClient,
+    options: ConsumeOptions,
+    plan: ReadPlan,
+    delivery: Delivery,
+    sink: Sink,
+    result: ConsumeResult,
 ) -> None:
     reader = DirectReader(client, options, plan, delivery, sink)
     try:
@@ -90,7 +95,12 @@ def _read_alone(
 
 
 def _read_as_member(
-    client: ClusterClient, options: ConsumeOptions, plan: Plan, delivery: Delivery, sink: Sink, result: ConsumeResult
+    client: ClusterClient,
+    options: ConsumeOptions,
+    plan: ReadPlan,
+    delivery: Delivery,
+    sink: Sink,
+    result: ConsumeResult,
 ) -> None:
     from kctl.records.consume.group_check import check_group
     from kctl.records.consume.group_reader import GroupReader
@@ -105,7 +115,7 @@ def _read_as_member(
     result.partitions = [PartitionRead(*tp, 0, offset) for tp, offset in reader.committed.items()]
 
 
-def _fill(result: ConsumeResult, plan: Plan, delivery: Delivery) -> None:
+def _fill(result: ConsumeResult, plan: ReadPlan, delivery: Delivery) -> None:
     """Copy the counts into the result."""
     result.records, result.bytes = delivery.records, delivery.bytes
     result.filtered, result.undecoded = delivery.filtered, delivery.undecoded

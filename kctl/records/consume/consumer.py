@@ -55,7 +55,7 @@ class Ownership:
 
         ownership = self
 
-        class Listener(ConsumerRebalanceListener):
+        class RebalanceListener(ConsumerRebalanceListener):
             def on_partitions_revoked(self, revoked: Iterable[Any]) -> None:
                 ownership._changed |= (partitions := set(map(from_kafka, revoked)))
                 ownership.owned -= partitions
@@ -65,7 +65,7 @@ class Ownership:
                 ownership._changed |= (partitions := set(map(from_kafka, assigned)))
                 ownership.owned |= partitions
 
-        return Listener()
+        return RebalanceListener()
 
 
 def is_settled(consumer: Any) -> bool:

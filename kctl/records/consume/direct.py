@@ -17,7 +17,7 @@ from kctl.records.consume.delivery import Delivery, Sink
 from kctl.records.consume.fetcher import Fetched, Fetcher
 from kctl.records.consume.leader_query import LeaderQuery
 from kctl.records.consume.options import ConsumeOptions
-from kctl.records.consume.plan import Answers, Plan, within_logs
+from kctl.records.consume.plan import Answers, ReadPlan, within_logs
 from kctl.segment.format.record_columns import MAX_PAYLOAD_BYTES
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class DirectReader:
     """A reader without a group. positions: the next offset of each partition that has not ended."""
 
     def __init__(
-        self, client: ClusterClient, options: ConsumeOptions, plan: Plan, delivery: Delivery, sink: Sink
+        self, client: ClusterClient, options: ConsumeOptions, plan: ReadPlan, delivery: Delivery, sink: Sink
     ) -> None:
         self._client, self._options, self._sink, self._delivery = client, options, sink, delivery
         self._ends = delivery.ends

@@ -63,7 +63,7 @@ class Fetched(NamedTuple):
 
 
 @dataclass
-class _Link:
+class _LeaderConnection:
     """A connection to a leader, and its request in flight. requested: the offset of each partition."""
 
     connection: Connection
@@ -95,7 +95,7 @@ class Fetcher:
         self._positions = dict(positions)  # in the order of requests
         self._leaders: dict[TopicPartition, int] = {}
         self._topic_ids: dict[str, str | None] = {}
-        self._links: dict[int, _Link] = {}
+        self._links: dict[int, _LeaderConnection] = {}
         self._brokers: dict[int, Broker] = {}
         self._background = Background()  # connections that are being opened, by node
         self._not_before: dict[int, float] = {}  # when a node may be dialed again
@@ -277,7 +277,7 @@ class Fetcher:
         if isinstance(outcome, KctlError):
             self._mark_unreachable(node, outcome)
         else:
-            self._links[node] = _Link(outcome)
+            self._links[node] = _LeaderConnection(outcome)
 
     def _mark_unreachable(self, node: int, why: KctlError) -> None:
         self._not_before[node] = time.monotonic() + _REDIAL_S

@@ -36,7 +36,7 @@ from kctl.records.consume.fetcher import Fetched, Fetcher
 from kctl.records.consume.joining import Joining
 from kctl.records.consume.leader_query import LeaderQuery
 from kctl.records.consume.options import EARLIEST, LATEST, ConsumeOptions
-from kctl.records.consume.plan import Plan, log_offsets
+from kctl.records.consume.plan import ReadPlan, log_offsets
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
@@ -62,7 +62,7 @@ class GroupReader:
     """
 
     def __init__(
-        self, client: ClusterClient, options: ConsumeOptions, plan: Plan, delivery: Delivery, sink: Sink
+        self, client: ClusterClient, options: ConsumeOptions, plan: ReadPlan, delivery: Delivery, sink: Sink
     ) -> None:
         self._client, self._options, self._plan, self._sink, self._delivery = client, options, plan, sink, delivery
         self._consumer = open_consumer(client, options)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from kctl.errors import UsageError
-from kctl.records.consume.select import Selection
+from kctl.records.consume.select import RecordFilter
 
 EARLIEST, LATEST = "earliest", "latest"
 
@@ -41,7 +41,7 @@ class ConsumeOptions:
     idle_ms: int | None = None
     read_committed: bool = False
     merge: bool = False
-    selection: Selection = field(default_factory=Selection)
+    selection: RecordFilter = field(default_factory=RecordFilter)
     timeout_s: float = 30.0
 
     @property

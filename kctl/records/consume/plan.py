@@ -30,7 +30,7 @@ _MAX_COUNTED = 100_000  # records that --tail counts in all partitions; beyond, 
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ReadPlan:
     """The partitions to read. starts: the first offset of each; ends: the exclusive end of those that have one."""
 
     topics: tuple[str, ...]
@@ -55,17 +55,17 @@ def choose_topics(client: ClusterClient, options: ConsumeOptions) -> ClusterStat
     )
 
 
-def make_plan(client: ClusterClient, options: ConsumeOptions) -> Plan:
+def make_plan(client: ClusterClient, options: ConsumeOptions) -> ReadPlan:
     """Return the plan. Raises NotFound, Refused for a start outside a log, the errors of ClusterClient."""
     state = choose_topics(client, options)
     topics = tuple(dict.fromkeys((*options.topics, *sorted(state.topics))))
     chosen = list(_partitions(state, topics, options))
     if options.group is not None:
         log = log_offsets(client, chosen, read_committed=options.read_committed) if options.exit_eof else {}
-        return Plan(topics, tuple(chosen), {}, {tp: offsets.end for tp, offsets in log.items()})
+        return ReadPlan(topics, tuple(chosen), {}, {tp: offsets.end for tp, offsets in log.items()})
     log = log_offsets(client, chosen, read_committed=options.read_committed)
     ends = _ends(client, log, options)
-    return Plan(topics, tuple(chosen), _starts(client, log, options), ends)
+    return ReadPlan(topics, tuple(chosen), _starts(client, log, options), ends)
 
 
 def _partitions(state: ClusterState, topics: Sequence[str], options: ConsumeOptions) -> Iterator[TopicPartition]:

@@ -48,7 +48,7 @@ def parse_header(text: str) -> HeaderMatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class RecordFilter:
     """All conditions. Regular expressions match anywhere in the text."""
 
     key: re.Pattern[bytes] | None = None

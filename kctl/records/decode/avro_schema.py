@@ -74,7 +74,7 @@ def schema_reader(text: str, references: tuple[str, ...]) -> Read:
 
     Raises ValueError for text that is not an Avro schema.
     """
-    parser = _Parser()
+    parser = _SchemaParser()
     try:
         for each in references:
             parser.parse(json.loads(each), "", 0)
@@ -164,7 +164,7 @@ class _Named:
         return self.read(cursor)
 
 
-class _Parser:
+class _SchemaParser:
     def __init__(self) -> None:
         self._names: dict[str, _Named] = {}
 

@@ -20,9 +20,9 @@ from kctl.records.decode.decoder_settings import DecoderSettings
 from kctl.records.json_value import parse_json
 from kctl.records.record import Record
 from kctl.segment.dump.row_decoders import INTERNAL_TOPICS
-from kctl.segment.dump.rows import Shown, encoded
+from kctl.segment.dump.rows import DecodedRecord, encoded
 from kctl.segment.format.batch import NO_SEQUENCE
-from kctl.segment.format.record import Record as LogRecord
+from kctl.segment.format.record import StoredRecord
 
 GROUP = "kctl.decoders"  # of entry points
 UTF8 = "utf-8"
@@ -30,7 +30,7 @@ REGISTRY_DECODERS = ("avro", "protobuf", "json-schema", "registry")
 _MAX_REASON = 200
 
 ValueDecoder = Callable[..., Any]  # of data, topic, part; see above
-RecordDecoder = Callable[[Record], Shown]
+RecordDecoder = Callable[[Record], DecodedRecord]
 
 
 Factory = Callable[[DecoderSettings], ValueDecoder]
@@ -122,13 +122,15 @@ def _internal(key: str | None, value: str | None) -> RecordDecoder:
         raise UsageError(f"{name} decodes keys and values together", hint=f"use --decoder {name}")
     decode = INTERNAL_TOPICS[str(name)]
 
-    def both(record: Record) -> Shown:
-        log_record = LogRecord(record.offset, record.timestamp_ms or 0, NO_SEQUENCE, record.key, record.value)
+    def both(record: Record) -> DecodedRecord:
+        log_record = StoredRecord(record.offset, record.timestamp_ms or 0, NO_SEQUENCE, record.key, record.value)
         try:
             decoded = decode(log_record)
         except Exception as exc:  # noqa: BLE001 - whatever the reason, the record is shown undecoded
-            return Shown(*as_is(record.key), *as_is(record.value), _reason(exc))
-        return decoded if decoded.error is None else Shown(*as_is(record.key), *as_is(record.value), decoded.error)
+            return DecodedRecord(*as_is(record.key), *as_is(record.value), _reason(exc))
+        return (
+            decoded if decoded.error is None else DecodedRecord(*as_is(record.key), *as_is(record.value), decoded.error)
+        )
 
     return both
 
@@ -162,10 +164,10 @@ class _Parts:
     def __init__(self, key: tuple[str, ValueDecoder] | None, value: tuple[str, ValueDecoder] | None) -> None:
         self._key, self._value = key, value
 
-    def __call__(self, record: Record) -> Shown:
+    def __call__(self, record: Record) -> DecodedRecord:
         key = _decoded(record, record.key, self._key, "key")
         value = _decoded(record, record.value, self._value, "value")
-        return Shown(key[0], key[1], value[0], value[1], key[2] or value[2])
+        return DecodedRecord(key[0], key[1], value[0], value[1], key[2] or value[2])
 
 
 def _decoded(

@@ -48,10 +48,10 @@ def message_reader(schema: Schema, what: str) -> Callable[[Framed], Any]:
     added: set[str] = set()
     for name in files:
         _add(pool, name, files, added, what, 0)
-    return _Reader(pool, files[_MAIN], what)
+    return _FieldReader(pool, files[_MAIN], what)
 
 
-class _Reader:
+class _FieldReader:
     def __init__(self, pool: Any, file: Any, what: str) -> None:
         self._pool, self._file, self._what = pool, file, what
         self._classes: dict[str, Any] = {}

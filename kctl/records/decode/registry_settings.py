@@ -14,7 +14,7 @@ from enum import Enum
 from pathlib import Path
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-from kctl.base.key_files import Kind, conversion, kind_of_file
+from kctl.base.key_files import KeyFormat, conversion, kind_of_file
 from kctl.contexts.client_properties.providers import Providers
 from kctl.errors import InvalidFile, UsageError
 from kctl.records.decode.decoder_settings import DecoderSettings
@@ -25,7 +25,7 @@ _PREFIX = "schema.registry."
 _SECRETS = ("password", "user.info", "token", f"{_PREFIX}url")
 
 
-class _Keys:
+class _FileKeys:
     """The keys of one file. Values are resolved on access, which raises InvalidFile."""
 
     def __init__(self, properties: Mapping[str, str], source: str) -> None:
@@ -74,7 +74,7 @@ def decoder_settings(options: RegistryOptions, *, command_config: str | None, ti
         # A pipe can be read once, and the connection to the brokers needs it.
         from kctl.contexts.command_config import read_properties
 
-        keys = _Keys(read_properties(command_config), command_config)
+        keys = _FileKeys(read_properties(command_config), command_config)
         settings = _from_properties(settings, keys, login=not has_login)
     if has_login:
         settings = replace(settings, registry_user_info=user_info, registry_token=token)
@@ -99,7 +99,7 @@ def _from_environment(name: str) -> str | None:
     return os.environ.get(name) or None
 
 
-def _from_properties(settings: DecoderSettings, keys: _Keys, *, login: bool) -> DecoderSettings:
+def _from_properties(settings: DecoderSettings, keys: _FileKeys, *, login: bool) -> DecoderSettings:
     """Return the settings with the values of the keys. login: including the login."""
     urls, in_url = _urls(keys.get(f"{_PREFIX}url") or "")
     algorithm = f"{_PREFIX}ssl.endpoint.identification.algorithm"
@@ -116,7 +116,7 @@ def _from_properties(settings: DecoderSettings, keys: _Keys, *, login: bool) -> 
     )
 
 
-def _user_info(keys: _Keys, in_url: str | None) -> str | None:
+def _user_info(keys: _FileKeys, in_url: str | None) -> str | None:
     kind = (keys.either("basic.auth.credentials.source") or "URL").strip().upper()
     if kind == "SASL_INHERIT":
         from kctl.contexts.command_config import security_from_properties
@@ -136,7 +136,7 @@ def _user_info(keys: _Keys, in_url: str | None) -> str | None:
     return keys.either("basic.auth.user.info") or in_url
 
 
-def _token(keys: _Keys) -> str | None:
+def _token(keys: _FileKeys) -> str | None:
     kind = (keys.either("bearer.auth.credentials.source") or "STATIC_TOKEN").strip().upper()
     if kind != "STATIC_TOKEN":
         raise InvalidFile(
@@ -164,7 +164,7 @@ def _urls(text: str) -> tuple[str, str | None]:
     return ",".join(urls), login
 
 
-def _store(keys: _Keys, store: str) -> str | None:
+def _store(keys: _FileKeys, store: str) -> str | None:
     name = f"{_PREFIX}ssl.{store}"
     location = keys.get(f"{name}.location")
     for inline in ("certificates", "certificate.chain", "key"):
@@ -176,6 +176,6 @@ def _store(keys: _Keys, store: str) -> str | None:
     declared = (keys.get(f"{name}.type") or "").strip().upper()
     if kind is None and declared not in {"", "PEM"}:
         raise InvalidFile(f"{keys.source}: {name}.type is {declared[:20]}", hint=f"name a PEM file in {name}.location")
-    if kind is not None and kind is not Kind.PEM:
+    if kind is not None and kind is not KeyFormat.PEM:
         raise InvalidFile(f"{keys.source}: {name}.location is {kind.value}", hint=conversion(location, kind, store))
     return location

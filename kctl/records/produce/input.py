@@ -44,7 +44,7 @@ class Supply(Protocol):
     def close(self) -> None: ...
 
 
-class Lines:
+class InputLines:
     """The lines of files, one file after the other.
 
     A line ends with LF, CR or CRLF, as in Java's readLine; the last line needs no line break. A UTF-8 byte order mark

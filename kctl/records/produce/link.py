@@ -27,7 +27,7 @@ _UNANSWERED_BYTES = 1 << 20  # the limit of unsent bytes with acks=0, where resp
 _THROTTLED_AFTER = 6  # since this version, a broker responds first and is then mute for the throttle time (KIP-219)
 
 
-class Broken(Exception):
+class LinkBroken(Exception):
     """The connection is unusable."""
 
 
@@ -106,7 +106,7 @@ class Link:
         except (BlockingIOError, ssl.SSLWantWriteError, ssl.SSLWantReadError):
             pass
         except OSError as exc:
-            raise Broken(str(exc)) from None
+            raise LinkBroken(str(exc)) from None
         done: list[ClosedBatch] = []
         while self._acks == 0 and self.requests and self.is_written(self.requests[0]):
             done.extend(self.requests.popleft().batches)

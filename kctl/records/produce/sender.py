@@ -27,7 +27,7 @@ from kctl.records.produce import wire as produce_wire
 from kctl.records.produce.accumulator import RecordAccumulator
 from kctl.records.produce.batch import ClosedBatch
 from kctl.records.produce.leaders import Leaders
-from kctl.records.produce.link import MAX_REQUESTS, Broken, Link, Request
+from kctl.records.produce.link import MAX_REQUESTS, Link, LinkBroken, Request
 from kctl.records.produce.options import SenderOptions
 from kctl.records.produce.partition_queue import PartitionQueue
 
@@ -206,7 +206,7 @@ class Sender:
                 queue.in_flight.remove(batch)
                 queue.progress, queue.tries = time.monotonic(), 0
                 self._finish(batch, ACKNOWLEDGED, None)
-        except Broken as exc:
+        except LinkBroken as exc:
             self._read(node, link)  # responses received before the failure
             if self._leaders.links.get(node) is link:
                 self._broke(node, link, str(exc))

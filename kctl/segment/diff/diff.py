@@ -13,7 +13,7 @@ from enum import Enum
 from kctl.segment.dump.query import MAX_MESSAGE_BYTES
 from kctl.segment.dump.rows import RecordRow, record_row
 from kctl.segment.format.batch import Batch
-from kctl.segment.format.record import Record
+from kctl.segment.format.record import StoredRecord
 from kctl.segment.log.partition_log import PartitionLog
 from kctl.segment.log.replica import Replica
 
@@ -167,7 +167,7 @@ class _Comparer:
             first.next_record()
             second.next_record()
 
-    def _compare(self, one: Record, two: Record) -> None:
+    def _compare(self, one: StoredRecord, two: StoredRecord) -> None:
         first, second = self.first.batch, self.second.batch
         assert first is not None
         assert second is not None

@@ -9,7 +9,7 @@ from kctl.base.binary_layout import FLOAT64, INT32, INT64
 from kctl.errors import UsageError
 from kctl.segment.dump.kafka_text_options import Dies, Parsed, Parser
 from kctl.segment.format.java_text import java_double, java_utf8
-from kctl.segment.format.record import Record
+from kctl.segment.format.record import StoredRecord
 
 Decoder = Callable[[bytes], str]
 
@@ -74,7 +74,7 @@ def _too_long(decode: Decoder, data: bytes | None) -> str | None:
 def parser(key: Decoder, value: Decoder) -> Parser:
     """Return a parser of keys and values. Nulls are not printed; a number is read from the first bytes, as in Java."""
 
-    def parse(record: Record) -> Parsed:
+    def parse(record: StoredRecord) -> Parsed:
         first, second = (
             None if data is None else decode(data) for decode, data in ((key, record.key), (value, record.value))
         )

@@ -67,20 +67,20 @@ class JsonLines:
 Row = BatchRow | RecordRow | FileRow
 
 
-class _Kind(NamedTuple):
+class _FileKind(NamedTuple):
     row: type
     read: Callable[[Path, Query], Iterator[FileRow]]
 
 
 _KINDS = {
-    ".index": _Kind(OffsetIndexRow, offset_index_rows),
-    ".timeindex": _Kind(TimeIndexRow, time_index_rows),
-    ".txnindex": _Kind(AbortedTransactionRow, transaction_index_rows),
-    ".snapshot": _Kind(ProducerRow, snapshot_rows),
+    ".index": _FileKind(OffsetIndexRow, offset_index_rows),
+    ".timeindex": _FileKind(TimeIndexRow, time_index_rows),
+    ".txnindex": _FileKind(AbortedTransactionRow, transaction_index_rows),
+    ".snapshot": _FileKind(ProducerRow, snapshot_rows),
 }
 
 
-def _kind(path: Path) -> _Kind | None:
+def _kind(path: Path) -> _FileKind | None:
     """Return the kind of a file by its name; None for a log. Raises NotFound, UsageError for an unknown name."""
     if is_checkpoint(path):
         row = (
@@ -90,7 +90,7 @@ def _kind(path: Path) -> _Kind | None:
             if path.name in OFFSET_CHECKPOINTS
             else SettingRow
         )
-        return _Kind(row, checkpoint_rows)
+        return _FileKind(row, checkpoint_rows)
     suffix = Path(path.stem).suffix if path.suffix in LEFTOVERS else path.suffix
     if suffix in LOGS:
         return None

@@ -16,8 +16,8 @@ from kctl.base.moments import MAX_MS, moment_text
 from kctl.segment.dump.fast_text import interleaved, is_utf8
 from kctl.segment.dump.rows import encoded, record_row
 from kctl.segment.format.batch import NO_SEQUENCE, Batch
-from kctl.segment.format.record import Record
-from kctl.segment.format.record_columns import Columns, ordinary_columns
+from kctl.segment.format.record import StoredRecord
+from kctl.segment.format.record_columns import RecordColumns, ordinary_columns
 
 _ESCAPED = bytes(range(32)) + b'"\\'  # must be escaped in JSON
 _QUOTED = json.encoder.encode_basestring
@@ -37,7 +37,7 @@ def records_json(batch: Batch, payload: bytes, file: str, *, valid: bool) -> byt
     return _lines(batch, columns, file, valid=valid)
 
 
-class _Line(NamedTuple):
+class _LineFormat(NamedTuple):
     """Everything a line depends on except the record, the position and the second.
 
     keys, values: their format. same_second: all timestamps are in the same second.
@@ -49,11 +49,11 @@ class _Line(NamedTuple):
     producer_id: int
     sequenced: bool
     same_second: bool
-    keys: _TextFormat
-    values: _TextFormat
+    keys: _FieldFormat
+    values: _FieldFormat
 
 
-class _TextFormat(NamedTuple):
+class _FieldFormat(NamedTuple):
     """The format of keys or values.
 
     null: all are null. plain: all are UTF-8 without escapes, inserted unchanged. size: the size of all, if equal.
@@ -64,7 +64,7 @@ class _TextFormat(NamedTuple):
     size: int | None
 
 
-def _lines(batch: Batch, columns: Columns, file: str, *, valid: bool) -> bytes:
+def _lines(batch: Batch, columns: RecordColumns, file: str, *, valid: bool) -> bytes:
     sizes = columns.sizes or (None, None)
     keys, key_parts, key_sizes = _column(columns.keys, sizes[0])
     values, value_parts, value_sizes = _column(columns.values, sizes[1])
@@ -74,7 +74,7 @@ def _lines(batch: Batch, columns: Columns, file: str, *, valid: bool) -> bytes:
     if sequenced:
         shift = batch.base_sequence - batch.base_offset
         parts.append([offset + shift for offset in columns.offsets])
-    line = _Line(file, valid, batch.attributes, batch.producer_id, sequenced, second is not None, keys, values)
+    line = _LineFormat(file, valid, batch.attributes, batch.producer_id, sequenced, second is not None, keys, values)
     template = _template(line).replace(_POSITION, b"%d" % batch.position)
     if second is not None:
         template = template.replace(_SECOND, second)
@@ -85,22 +85,22 @@ def _lines(batch: Batch, columns: Columns, file: str, *, valid: bool) -> bytes:
 _Parts = tuple[Sequence[object], ...]
 
 
-def _column(texts: list[bytes | None], size: int | None) -> tuple[_TextFormat, _Parts, _Parts]:
+def _column(texts: list[bytes | None], size: int | None) -> tuple[_FieldFormat, _Parts, _Parts]:
     """Return the format of texts, the arguments (text, or text and encoding), and the sizes.
 
     size: the size of all, if known; −1: all are null.
     """
     nulls = 0 if size is not None and size >= 0 else texts.count(None)
     if nulls == len(texts):
-        return _TextFormat(True, False, None), (), ()
+        return _FieldFormat(True, False, None), (), ()
     if not nulls:
         joined = b"\n".join(texts)  # type: ignore[arg-type]
         if len(joined.translate(None, _ESCAPED)) == len(joined) - len(texts) + 1 and is_utf8(joined):
             sizes = () if size is not None else (list(map(len, texts)),)  # type: ignore[arg-type]
-            return _TextFormat(False, True, size), (texts,), sizes
+            return _FieldFormat(False, True, size), (texts,), sizes
     encodings = [encoded(text) for text in texts]
     return (
-        _TextFormat(False, False, None),
+        _FieldFormat(False, False, None),
         (
             [b"null" if text is None else _QUOTED(text).encode() for text, _ in encodings],
             [b"null" if encoding is None else b'"%b"' % encoding.encode() for _, encoding in encodings],
@@ -129,12 +129,12 @@ def _second(second: int) -> bytes:
 
 
 @lru_cache(maxsize=64)
-def _template(line: _Line) -> bytes:
+def _template(line: _LineFormat) -> bytes:
     """Return a line with a placeholder for each argument, built from a row with marks in their places."""
     sequence = 0 if line.sequenced else NO_SEQUENCE
     batch = Batch(0, 0, 2, 0, 0, 0, line.attributes, 0, 0, 0, line.producer_id, 0, sequence, 0)
     key, value = (None if kind.null else b"" for kind in (line.keys, line.values))
-    row = dataclasses.asdict(record_row(line.file, batch, Record(0, 0, sequence, key, value), valid=line.valid))
+    row = dataclasses.asdict(record_row(line.file, batch, StoredRecord(0, 0, sequence, key, value), valid=line.valid))
     marks: dict[str, bytes] = {"position": _POSITION, "offset": b"%d", "timestamp": b"%b"}
     if line.same_second:
         marks["timestamp"] = _SECOND + b"%b"

@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from kctl.segment.format.batch import Batch
-from kctl.segment.format.record_columns import Columns, ordinary_columns
+from kctl.segment.format.record_columns import RecordColumns, ordinary_columns
 
 _MAX_CACHED = 1 << 12  # records: templates of larger batches are not cached
 
@@ -58,7 +58,7 @@ def is_utf8(lines: bytes) -> bool:
     return True
 
 
-def _lines(batch: Batch, columns: Columns, *, contents: bool, metadata: bool) -> bytes:
+def _lines(batch: Batch, columns: RecordColumns, *, contents: bool, metadata: bool) -> bytes:
     keys, values, sizes = columns.keys, columns.values, columns.sizes
     count = len(keys)
     no_keys = keys.count(None) if sizes is None or sizes[0] < 0 else 0
@@ -75,7 +75,7 @@ def _lines(batch: Batch, columns: Columns, *, contents: bool, metadata: bool) ->
     return (_repeated(template, count) if count <= _MAX_CACHED else template * count) % interleaved(parts, count)
 
 
-def _metadata(batch: Batch, columns: Columns) -> Iterator[Sequence[object]]:
+def _metadata(batch: Batch, columns: RecordColumns) -> Iterator[Sequence[object]]:
     yield columns.offsets
     yield columns.timestamps
     if columns.sizes is None:
@@ -96,7 +96,7 @@ def interleaved(parts: list[Sequence[object]], count: int) -> tuple[object, ...]
     return tuple(arguments)
 
 
-def _lines_with_nulls(batch: Batch, columns: Columns, *, contents: bool, metadata: bool) -> bytes:
+def _lines_with_nulls(batch: Batch, columns: RecordColumns, *, contents: bool, metadata: bool) -> bytes:
     """Return the lines with one template per record, since nulls are not printed."""
     arguments: list[object] = []
     templates: list[bytes] = []

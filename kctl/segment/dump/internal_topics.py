@@ -22,23 +22,23 @@ from kctl.segment.format.internal_messages import (
     transaction_part,
 )
 from kctl.segment.format.messages import BadMessage, Message, json_text, uuid_text
-from kctl.segment.format.record import Record
+from kctl.segment.format.record import StoredRecord
 from kctl.segment.format.scala_order import mutable_set_order
 
 # --- __consumer_offsets, __share_group_state ------------------------------------------------------------------------
 
 
-def offsets_text(record: Record) -> Parsed:
+def offsets_text(record: StoredRecord) -> Parsed:
     """Return the text of a record of __consumer_offsets."""
     return _coordinator_text(record, group_keys(), "using offset topic decoder")
 
 
-def share_group_text(record: Record) -> Parsed:
+def share_group_text(record: StoredRecord) -> Parsed:
     """Return the text of a record of __share_group_state, as the tool of Kafka 4 prints it."""
     return _coordinator_text(record, share_keys(), "using the specified decoder")
 
 
-def _coordinator_text(record: Record, keys: Mapping[int, Message], decoder: str) -> Parsed:
+def _coordinator_text(record: StoredRecord, keys: Mapping[int, Message], decoder: str) -> Parsed:
     if record.key is None:
         raise Dies(f"Failed to decode message at offset {record.offset} {decoder} (message had a missing key)")
     try:
@@ -59,7 +59,7 @@ def _data_text(word: str, version: int, data: dict[str, Any]) -> str:
 # --- __transaction_state --------------------------------------------------------------------------------------------
 
 
-def transaction_text(record: Record) -> Parsed:
+def transaction_text(record: StoredRecord) -> Parsed:
     """Return the text of a record of __transaction_state."""
     if record.key is None:
         raise Dies("a record without a key")
@@ -93,7 +93,7 @@ def _transaction(value: dict[str, Any]) -> str:
 # --- __cluster_metadata ---------------------------------------------------------------------------------------------
 
 
-def metadata_text(record: Record) -> Parsed:
+def metadata_text(record: StoredRecord) -> Parsed:
     """Return the text of a record of __cluster_metadata; its key is never printed."""
     try:
         part = metadata_part(record, remote=False, lenient=True)
@@ -106,7 +106,7 @@ def metadata_text(record: Record) -> Parsed:
 # --- __remote_log_metadata ------------------------------------------------------------------------------------------
 
 
-def remote_text(record: Record) -> Parsed:
+def remote_text(record: StoredRecord) -> Parsed:
     """Return the text of a record of __remote_log_metadata; its key is never printed."""
     try:
         if record.value is None:

@@ -14,7 +14,7 @@ from kctl.errors import KctlError
 from kctl.segment.dump.kafka_text_log import LogText, TextResult
 from kctl.segment.dump.kafka_text_mismatches import Mismatches
 from kctl.segment.dump.kafka_text_names import absolute, as_java, base_offset_of, snapshot_id, suffix_of
-from kctl.segment.dump.kafka_text_options import MAX_BYTES, Dies, DumpFinding, Findings, KafkaTextOptions, Write
+from kctl.segment.dump.kafka_text_options import MAX_BYTES, Dies, DumpDamage, DumpFinding, KafkaTextOptions, Write
 from kctl.segment.format.compression import BadPayload
 from kctl.segment.format.record import BadRecords
 from kctl.segment.log.parallel import PART_BYTES, Processes, in_order, parts
@@ -35,7 +35,7 @@ class KafkaText:
         self.ignored: list[str] = []
         self.unreadable: list[KctlError] = []
         self._options, self._write, self._processes = options, write, processes
-        self._findings = Findings()
+        self._findings = DumpDamage()
         self._mismatches = Mismatches()
         self._beside: IndexText | None = None
 
@@ -100,7 +100,7 @@ class KafkaText:
     def _line(self, text: str) -> None:
         self._write(text.encode("utf-8", "surrogateescape") + b"\n")
 
-    def _log(self, path: Path, _shown: str) -> None:
+    def _log(self, path: Path, _name: str) -> None:
         if path.name.endswith(".log"):
             self._line(f"Log starting offset: {base_offset_of(path)}")
         elif path.name == "bootstrap.checkpoint":

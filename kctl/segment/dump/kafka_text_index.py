@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kctl.segment.dump.kafka_text_mismatches import Mismatches
 from kctl.segment.dump.kafka_text_names import absolute, base_offset_of
-from kctl.segment.dump.kafka_text_options import Dies, Findings, KafkaTextOptions
+from kctl.segment.dump.kafka_text_options import Dies, DumpDamage, KafkaTextOptions
 from kctl.segment.dump.query import all_records
 from kctl.segment.format import indexes
 from kctl.segment.format.batch import Batch
@@ -24,7 +24,7 @@ class IndexText:
     """The text of the files beside a log. Each method raises Dies where Kafka's tool ends with an exception."""
 
     def __init__(
-        self, options: KafkaTextOptions, line: Callable[[str], None], findings: Findings, mismatches: Mismatches
+        self, options: KafkaTextOptions, line: Callable[[str], None], findings: DumpDamage, mismatches: Mismatches
     ) -> None:
         self._options, self._line, self._findings, self._mismatches = options, line, findings, mismatches
         self._steps = _MAX_STEPS

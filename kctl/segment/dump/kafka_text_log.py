@@ -9,7 +9,7 @@ from pathlib import Path
 from kctl.segment.dump.fast_batches import batch_line, write_batches
 from kctl.segment.dump.fast_text import FastText, records_text
 from kctl.segment.dump.kafka_text_batch import _timestamp_type, batch_text
-from kctl.segment.dump.kafka_text_options import Dies, Findings, KafkaTextOptions, Write
+from kctl.segment.dump.kafka_text_options import Dies, DumpDamage, KafkaTextOptions, Write
 from kctl.segment.dump.query import all_records, wrong_inner_crc
 from kctl.segment.format.batch import (
     CODECS,
@@ -17,7 +17,7 @@ from kctl.segment.format.batch import (
 )
 from kctl.segment.format.compression import BadPayload
 from kctl.segment.format.java_text import java_utf8
-from kctl.segment.format.record import BadRecords, Record
+from kctl.segment.format.record import BadRecords, StoredRecord
 from kctl.segment.format.record_columns import whole_payload
 from kctl.segment.log.source import Source
 from kctl.segment.log.walk import (
@@ -49,7 +49,7 @@ class TextResult:
     valid_bytes: int = 0
     dead: bool = False
     open_end: bool = False
-    findings: Findings = field(default_factory=Findings)
+    findings: DumpDamage = field(default_factory=DumpDamage)
 
     def follow(self, offset: int) -> None:
         """Add the offset of the next record."""
@@ -191,7 +191,7 @@ class LogText:
             batch, payload, contents=options.parser is not None, metadata=not options.skip_record_metadata
         )
 
-    def _record(self, batch: Batch, record: Record) -> None:
+    def _record(self, batch: Batch, record: StoredRecord) -> None:
         options = self._options
         text = "" if options.skip_record_metadata else record_text(batch, record)
         if options.parser is not None and not batch.control:
@@ -209,8 +209,8 @@ class LogText:
         self._line(text)
 
 
-def record_text(batch: Batch, record: Record) -> str:
-    """A record's line without its content."""
+def record_text(batch: Batch, record: StoredRecord) -> str:
+    """Return the line of a record, without its content."""
     kind = "NoTimestampType" if batch.magic == 0 else _timestamp_type(batch)
     key_size, value_size = record.legacy_lengths or (_length(record.key), _length(record.value))
     text = f"| offset: {record.offset} {kind}: {record.timestamp} keySize: {key_size} valueSize: {value_size}"

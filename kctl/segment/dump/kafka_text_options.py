@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kctl.segment.dump import query
-from kctl.segment.format.record import Record
+from kctl.segment.format.record import StoredRecord
 
 MAX_BYTES = 2**31 - 1
 MAX_MESSAGE_BYTES = 5 * 1024 * 1024
@@ -25,7 +25,7 @@ class Parsed(NamedTuple):
 
 
 # Raises Dies where Kafka's tool ends.
-Parser = Callable[[Record], Parsed]
+Parser = Callable[[StoredRecord], Parsed]
 
 
 class Dies(Exception):
@@ -49,7 +49,7 @@ class DumpFinding:
     note: bool = False
 
 
-class Findings:
+class DumpDamage:
     """All damage of a run. count: of all; undecoded_count: undecoded records; first: the first findings and notes."""
 
     def __init__(self) -> None:
@@ -73,7 +73,7 @@ class Findings:
         if len(self.first) < MAX_FINDINGS:
             self.first.append(DumpFinding(path, position, message, note=True))
 
-    def extend(self, others: Findings) -> None:
+    def extend(self, others: DumpDamage) -> None:
         """Add all findings of another run."""
         self.count += others.count
         self.undecoded_count += others.undecoded_count

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from kctl.segment.format.batch import V2_HEADER, Batch
 from kctl.segment.format.compression import BadPayload, decompress
 from kctl.segment.format.legacy import legacy_records
-from kctl.segment.format.record import Record, records_of
+from kctl.segment.format.record import StoredRecord, records_of
 
 MAX_MESSAGE_BYTES = 100 * 1024 * 1024
 
@@ -59,7 +59,7 @@ class Query:
             return False
         return self.last is None or batch.last_offset <= self.last
 
-    def wants_record(self, record: Record) -> bool:
+    def wants_record(self, record: StoredRecord) -> bool:
         """Return True if a record of a matching batch matches."""
         if self.first is not None and record.offset < self.first:
             return False
@@ -81,7 +81,7 @@ class Query:
         return not (self.until_ms is None and self.key is None and self.key_pattern is None and self.pattern is None)
 
     @staticmethod
-    def _occurs(record: Record, pattern: re.Pattern[bytes]) -> bool:
+    def _occurs(record: StoredRecord, pattern: re.Pattern[bytes]) -> bool:
         texts = (record.key, record.value, *(text for header in record.headers for text in header))
         return any(pattern.search(text) for text in texts if text is not None)
 
@@ -94,7 +94,7 @@ class MatchingBatch(NamedTuple):
     valid: bool
 
 
-def find_records(match: MatchingBatch, query: Query, *, limit: int = MAX_MESSAGE_BYTES) -> Iterator[Record]:
+def find_records(match: MatchingBatch, query: Query, *, limit: int = MAX_MESSAGE_BYTES) -> Iterator[StoredRecord]:
     """Yield the matching records. limit: bytes of a record. Raises BadRecords, BadPayload after the readable ones."""
     return filter(query.wants_record, all_records(match.batch, match.content, limit=limit, keep_last=True))
 
@@ -106,7 +106,7 @@ def all_records(
     limit: int = MAX_MESSAGE_BYTES,
     keep_last: bool = False,
     lenient: bool = False,
-) -> Iterator[Record]:
+) -> Iterator[StoredRecord]:
     """Yield every record of a batch. content: the whole batch; keep_last: see records_of; lenient: see legacy_records.
 
     Raises BadRecords, BadPayload.
@@ -118,7 +118,7 @@ def all_records(
     return records_of(batch, pieces, limit=limit, keep_last=keep_last)
 
 
-def wrong_inner_crc(record: Record) -> str:
+def wrong_inner_crc(record: StoredRecord) -> str:
     """Return the problem of an inner message whose own CRC is wrong."""
     return f"the CRC of the inner message at offset {record.offset} does not match"
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from kctl.base.binary_layout import FLOAT64, INT32, INT64
-from kctl.segment.dump.rows import RowDecoder, Shown, encoded, plain
+from kctl.segment.dump.rows import DecodedRecord, RowDecoder, encoded, plain
 from kctl.segment.format.internal_messages import (
     DELETE_STATES,
     SEGMENT_STATES,
@@ -22,7 +22,7 @@ from kctl.segment.format.internal_messages import (
     transaction_part,
 )
 from kctl.segment.format.messages import BadMessage, Message, to_json
-from kctl.segment.format.record import Record
+from kctl.segment.format.record import StoredRecord
 
 JSON = "json"
 _NUMBERS = {"long": INT64, "integer": INT32, "double": FLOAT64}
@@ -32,7 +32,7 @@ _NUMBERS = {"long": INT64, "integer": INT32, "double": FLOAT64}
 
 
 def _coordinator(keys: Callable[[], Mapping[int, Message]]) -> RowDecoder:
-    def decode(record: Record) -> Shown:
+    def decode(record: StoredRecord) -> DecodedRecord:
         if record.key is None:
             return plain(record, error="a record without a key")
         try:
@@ -40,23 +40,23 @@ def _coordinator(keys: Callable[[], Mapping[int, Message]]) -> RowDecoder:
         except (UnknownType, BadMessage) as exc:
             return plain(record, error=str(exc))
         if value is None:
-            return Shown(_object(key), JSON, None, None, key.problem)
-        return Shown(_object(key), JSON, _object(value), JSON, key.problem or value.problem)
+            return DecodedRecord(_object(key), JSON, None, None, key.problem)
+        return DecodedRecord(_object(key), JSON, _object(value), JSON, key.problem or value.problem)
 
     return decode
 
 
-def _transaction(record: Record) -> Shown:
+def _transaction(record: StoredRecord) -> DecodedRecord:
     if record.key is None:
         return plain(record, error="a record without a key")
     try:
         key = _transaction_part(record.key, "TransactionLogKey")
         if record.value is None:
-            return Shown(_object(key), JSON, None, None, key.problem)
+            return DecodedRecord(_object(key), JSON, None, None, key.problem)
         value = _transaction_part(record.value, "TransactionLogValue")
     except BadMessage as exc:
         return plain(record, error=str(exc))
-    return Shown(_object(key), JSON, _object(value), JSON, key.problem or value.problem)
+    return DecodedRecord(_object(key), JSON, _object(value), JSON, key.problem or value.problem)
 
 
 def _transaction_part(data: bytes, name: str) -> InternalPart:
@@ -69,12 +69,12 @@ def _transaction_part(data: bytes, name: str) -> InternalPart:
 
 
 def _metadata(*, remote: bool) -> RowDecoder:
-    def decode(record: Record) -> Shown:
+    def decode(record: StoredRecord) -> DecodedRecord:
         try:
             part = metadata_part(record, remote=remote, later=True)
         except BadMessage as exc:
             return plain(record, error=str(exc))
-        return Shown(*encoded(record.key), _object(part), JSON, part.problem)
+        return DecodedRecord(*encoded(record.key), _object(part), JSON, part.problem)
 
     return decode
 
@@ -111,9 +111,9 @@ INTERNAL_TOPICS: dict[str, RowDecoder] = {
 def of_types(key: str, value: str) -> RowDecoder:
     """Return a decoder of keys and values. key, value: names in decoders.DECODERS."""
 
-    def decode(record: Record) -> Shown:
+    def decode(record: StoredRecord) -> DecodedRecord:
         first, second = _typed(record.key, key), _typed(record.value, value)
-        return Shown(*first[:2], *second[:2], first[2] or second[2])
+        return DecodedRecord(*first[:2], *second[:2], first[2] or second[2])
 
     return decode
 

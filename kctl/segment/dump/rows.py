@@ -13,7 +13,7 @@ from typing import Any
 from kctl.base.moments import moment_text
 from kctl.segment.format.batch import NO_SEQUENCE, Batch
 from kctl.segment.format.control import NAMES, control_type
-from kctl.segment.format.record import BadRecords, Record
+from kctl.segment.format.record import BadRecords, StoredRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class NoteRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class DecodedRecord:
     """The key and value of a record as in a row. error: why they could not be decoded."""
 
     key: Any
@@ -122,12 +122,12 @@ class Shown:
     error: str | None = None
 
 
-RowDecoder = Callable[[Record], Shown]
+RowDecoder = Callable[[StoredRecord], DecodedRecord]
 
 
-def plain(record: Record, *, error: str | None = None) -> Shown:
+def plain(record: StoredRecord, *, error: str | None = None) -> DecodedRecord:
     """Return key and value as text or base64."""
-    return Shown(*encoded(record.key), *encoded(record.value), error)
+    return DecodedRecord(*encoded(record.key), *encoded(record.value), error)
 
 
 def encoded(data: bytes | None, *, text: bool = True) -> tuple[str | None, str | None]:
@@ -178,7 +178,9 @@ def batch_row(file: str, batch: Batch, *, valid: bool, damage: str | None = None
     )
 
 
-def record_row(file: str, batch: Batch, record: Record, *, valid: bool, decode: RowDecoder | None = None) -> RecordRow:
+def record_row(
+    file: str, batch: Batch, record: StoredRecord, *, valid: bool, decode: RowDecoder | None = None
+) -> RecordRow:
     """Return the row of a record. decode: decoder instead of text or base64; not used for control records."""
     decoded = plain(record) if decode is None or batch.control else decode(record)
     return RecordRow(
@@ -210,7 +212,7 @@ def _header(key: bytes, value: bytes | None) -> HeaderRow:
     return HeaderRow(text, encoding, *encoded(value))
 
 
-def _control(record: Record) -> str:
+def _control(record: StoredRecord) -> str:
     try:
         kind = control_type(record)
     except BadRecords:

@@ -20,7 +20,7 @@ from kctl.segment.format.batch import Batch
 from kctl.segment.format.compression import BadPayload
 from kctl.segment.format.index_lookup import offset_lookup, time_lookup
 from kctl.segment.format.indexes import OffsetEntry, TimeEntry
-from kctl.segment.format.record import BadRecords, Record
+from kctl.segment.format.record import BadRecords, StoredRecord
 from kctl.segment.log.partition import SegmentFiles
 from kctl.segment.log.partition_log import PartitionLog
 from kctl.segment.log.source import Source
@@ -190,7 +190,9 @@ class _SkippedDamage:
         return f"offset {offset} is in the {kind} {first}–{last} at position {self.position}"
 
 
-def _say_why(result: SearchResult, log: PartitionLog, offset: int, record: Record, skipped: _SkippedDamage) -> None:
+def _say_why(
+    result: SearchResult, log: PartitionLog, offset: int, record: StoredRecord, skipped: _SkippedDamage
+) -> None:
     if log.start is not None and record.offset < log.start:
         text = f"offset {record.offset} is below the log start offset {log.start}: brokers no longer return it"
         result.because(SearchReason.LOG_START, text)
@@ -353,7 +355,7 @@ def scan(source: Source, start: int, result: SearchResult, skipped: _SkippedDama
 
 def records(
     source: Source, batch: Batch, result: SearchResult, limit: int, skipped: _SkippedDamage | None = None
-) -> Iterator[Record]:
+) -> Iterator[StoredRecord]:
     """Yield the records of a batch. Unreadable records are noted as damage and end the batch."""
     if batch.magic < 0:  # unknown format
         return
@@ -369,7 +371,7 @@ def records(
                 skipped.bad(batch.position, batch=batch)
 
 
-def place(source: Source, batch: Batch, record: Record) -> RecordPlace:
+def place(source: Source, batch: Batch, record: StoredRecord) -> RecordPlace:
     """Return the place of a record, with the rows of the record and its batch."""
     file, damage = str(source.path), batch_damage(source, batch)
     valid = damage is None

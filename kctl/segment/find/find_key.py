@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from kctl.segment.dump.query import MAX_MESSAGE_BYTES, may_hold
 from kctl.segment.find.find import RecordPlace, SearchReason, SearchResult, open_log, place, records, scan
 from kctl.segment.format.batch import Batch
-from kctl.segment.format.record import BadRecords, Record
+from kctl.segment.format.record import BadRecords, StoredRecord
 from kctl.segment.log.partition_log import PartitionLog
 from kctl.segment.log.source import Source
 from kctl.segment.log.walk import content_of
@@ -18,7 +18,7 @@ def find_key(log: PartitionLog, key: bytes, *, limit: int = MAX_MESSAGE_BYTES) -
     result = SearchResult(str(log.path))
     for files in reversed(log.segments):
         with open_log(files) as source:
-            last: tuple[Batch, Record] | None = None
+            last: tuple[Batch, StoredRecord] | None = None
             for each in _matches(source, key, result, limit):
                 last = each
             if last is not None:
@@ -41,7 +41,7 @@ def every_record(
                 yield place(source, batch, record)
 
 
-def _matches(source: Source, key: bytes, result: SearchResult, limit: int) -> Iterator[tuple[Batch, Record]]:
+def _matches(source: Source, key: bytes, result: SearchResult, limit: int) -> Iterator[tuple[Batch, StoredRecord]]:
     for batch in scan(source, 0, result):
         try:
             if not may_hold(batch, content_of(source, batch, limit), key, limit=limit):

@@ -94,12 +94,12 @@ class Batch(NamedTuple):
 
     @property
     def legacy(self) -> bool:
-        """Magic 0 or 1. Kafka reads every higher magic as 2."""
+        """Return True for magic 0 or 1. Kafka reads every higher magic as 2."""
         return self.magic < 2
 
     @property
     def unnumbered(self) -> bool:
-        """True for a wrapper of magic 1 at offset 0, written by old librdkafka: its records can have higher offsets."""
+        """Return True for a wrapper of magic 1 at offset 0, by old librdkafka: its records can have higher offsets."""
         return self.magic == 1 and self.base_offset == 0 and bool(self.codec)
 
     @property
@@ -112,17 +112,17 @@ class Batch(NamedTuple):
 
     @property
     def codec(self) -> int:
-        """The id of the codec. CODECS has the names of 0 to 4; other ids are unknown."""
+        """Return the id of the codec. CODECS has the names of 0 to 4; other ids are unknown."""
         return self.attributes & CODEC_MASK
 
     @property
     def codec_name(self) -> str:
-        """The name of the codec: none, gzip, snappy, lz4, zstd, or "unknown N"."""
+        """Return the name of the codec: none, gzip, snappy, lz4, zstd, or "unknown N"."""
         return CODECS[self.codec] if self.codec < len(CODECS) else f"unknown {self.codec}"
 
     @property
     def log_append_time(self) -> bool:
-        """True if the broker set the timestamp (all records have max_timestamp), False if the producer did."""
+        """Return True if the broker set the timestamp (all records have max_timestamp), not the producer."""
         return bool(self.attributes & TIMESTAMP_TYPE_MASK)
 
     @property
@@ -131,12 +131,12 @@ class Batch(NamedTuple):
 
     @property
     def control(self) -> bool:
-        """True for markers of transactions and of KRaft. Consumers skip them."""
+        """Return True for markers of transactions and of KRaft. Consumers skip them."""
         return not self.legacy and bool(self.attributes & CONTROL_MASK)
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """The time (ms) from which compaction may remove this batch's tombstones and markers (KIP-534); None:
+        """Return the time (ms) from which compaction may remove this batch's tombstones and markers (KIP-534); None:
 
         not set.
         """

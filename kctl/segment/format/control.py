@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kctl.base.binary_layout import INT16, INT32, Layout
 from kctl.segment.format.messages import BadMessage, MessageReader, json_text, message, read, to_json
-from kctl.segment.format.record import BadRecords, Record
+from kctl.segment.format.record import BadRecords, StoredRecord
 
 _KEY = Layout(version=INT16, type=INT16)
 _END_MARKER = Layout(version=INT16, coordinator_epoch=INT32)
@@ -27,7 +27,7 @@ _MESSAGES = {
 }
 
 
-def control_type(record: Record) -> int:
+def control_type(record: StoredRecord) -> int:
     """Return the id of the type. Raises BadRecords for an invalid key."""
     if record.key is None or len(record.key) < _KEY.size:
         raise BadRecords("a control record without a type")
@@ -37,7 +37,7 @@ def control_type(record: Record) -> int:
     return int(kind)
 
 
-def control_text(record: Record) -> str:
+def control_text(record: StoredRecord) -> str:
     """Format a control record like DumpLogSegments."""
     kind = control_type(record)
     if kind in {ABORT, COMMIT}:

@@ -63,7 +63,7 @@ class AbortedTransaction(NamedTuple):
 
     @property
     def version_read(self) -> int:
-        """The version that brokers see: AbortedTxn reads only the first byte. Brokers reject versions above 0."""
+        """Return the version for brokers: AbortedTxn reads only the first byte. Brokers reject versions above 0."""
         return self.version >> 8
 
 

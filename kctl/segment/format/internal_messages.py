@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from kctl.base.binary_layout import INT16
 from kctl.segment.format.messages import BadMessage, Message, MessageReader, message, messages, read, to_json
-from kctl.segment.format.record import Record
+from kctl.segment.format.record import StoredRecord
 
 TRANSACTION_STATES = (
     "Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort", "Dead", "PrepareEpochFence",
@@ -255,7 +255,7 @@ def _small(reader: MessageReader, field_name: str) -> int:
     return value
 
 
-def metadata_part(record: Record, *, remote: bool, lenient: bool = False, later: bool = False) -> InternalPart:
+def metadata_part(record: StoredRecord, *, remote: bool, lenient: bool = False, later: bool = False) -> InternalPart:
     """Decode a record of __cluster_metadata or __remote_log_metadata. Raises BadMessage.
 
     lenient, later: see coordinator_record.

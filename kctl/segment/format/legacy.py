@@ -26,7 +26,7 @@ from kctl.segment.format.batch import (
     wrap_long,
 )
 from kctl.segment.format.compression import ZSTD, decompress
-from kctl.segment.format.record import BadRecords, Record
+from kctl.segment.format.record import BadRecords, StoredRecord
 
 # Positions in a message, counted from the end of its offset and size.
 _MAGIC_AT, _ATTRIBUTES_AT = MESSAGE_V0.offset("magic"), MESSAGE_V0.offset("attributes")
@@ -34,7 +34,7 @@ _CRC_COVERS, _TIMESTAMP_AT = MESSAGE_V0.end("crc"), MESSAGE_V1.offset("timestamp
 _BUFFERED_BYTES = 8 << 20  # of a wrapper's messages; a larger wrapper is decompressed twice
 
 
-def legacy_records(batch: Batch, content: memoryview, *, limit: int, lenient: bool = False) -> Iterator[Record]:
+def legacy_records(batch: Batch, content: memoryview, *, limit: int, lenient: bool = False) -> Iterator[StoredRecord]:
     """Yield the records of a batch of magic 0 or 1. content: the whole batch; limit: maximum bytes of a message.
 
     lenient: yield a record whose key or value does not fit into its message, with `legacy_problem` set. Raises
@@ -121,7 +121,7 @@ def _filled(data: bytes, position: int, need: int, pieces: Iterable[bytes]) -> t
     return b"".join(parts), 0, False
 
 
-def _record(batch: Batch, offset: int, message: memoryview, *, lenient: bool) -> Record:
+def _record(batch: Batch, offset: int, message: memoryview, *, lenient: bool) -> StoredRecord:
     """Convert a message to a record. batch: the message itself, or its wrapper."""
     crc, magic, _ = MESSAGE_V0.unpack_from(message)
     (key_at, key_length), (value_at, value_length) = _fields(message)
@@ -134,7 +134,7 @@ def _record(batch: Batch, offset: int, message: memoryview, *, lenient: bool) ->
         raise BadRecords(problem)
     key = None if key_length < 0 or problem else bytes(message[key_at : key_at + key_length])
     value = None if value_length < 0 or problem else bytes(message[value_at : value_at + value_length])
-    return Record(
+    return StoredRecord(
         offset, _timestamp(batch, magic, message), NO_SEQUENCE, key, value, (), crc,
         zlib.crc32(message[_CRC_COVERS:]) == crc, (key_length, value_length), problem,
     )  # fmt: skip

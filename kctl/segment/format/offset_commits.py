@@ -27,7 +27,7 @@ from kctl.segment.format.compression import BadPayload
 from kctl.segment.format.control import ABORT, COMMIT, control_type
 from kctl.segment.format.internal_messages import coordinator_record, group_keys
 from kctl.segment.format.messages import BadMessage
-from kctl.segment.format.record import BadRecords, Record
+from kctl.segment.format.record import BadRecords, StoredRecord
 from kctl.segment.log.transactions import first_record
 
 TOPIC = "__consumer_offsets"
@@ -96,7 +96,7 @@ def commit_key(data: bytes) -> GroupPartition | None:
     return GroupPartition(key.data["group"], key.data["topic"], key.data["partition"])
 
 
-def commit_of(record: Record, *, transactional: bool = False) -> OffsetCommit | None:
+def commit_of(record: StoredRecord, *, transactional: bool = False) -> OffsetCommit | None:
     """Return the commit of a record as if it took effect at once; None for other types. Raises BadMessage."""
     if record.key is None:
         raise BadMessage("a record without a key")
@@ -201,7 +201,7 @@ class CommitLog:
         except (BadRecords, BadPayload) as exc:
             self.notes.damage(f"{where}: {exc}")
 
-    def _record(self, batch: Batch, record: Record, where: str) -> Iterator[OffsetCommit]:
+    def _record(self, batch: Batch, record: StoredRecord, where: str) -> Iterator[OffsetCommit]:
         try:
             commit = commit_of(record, transactional=batch.transactional and batch.producer_id >= 0)
         except BadMessage as exc:

@@ -46,7 +46,7 @@ class ProducerEntry(NamedTuple):
 
     @property
     def first_sequence(self) -> int:
-        """The first sequence number of the last batch; sequence numbers wrap to 0 after 2³¹−1."""
+        """Return the first sequence number of the last batch; sequence numbers wrap to 0 after 2³¹−1."""
         from kctl.segment.format.batch import NO_SEQUENCE
 
         if self.last_sequence == NO_SEQUENCE:

@@ -20,7 +20,7 @@ class BadRecords(ValueError):
     """The rest of a batch's records cannot be decoded. The message is the reason."""
 
 
-class Record(NamedTuple):
+class StoredRecord(NamedTuple):
     """A record. timestamp: ms; sequence: NO_SEQUENCE without a producer id.
 
     legacy_…: for magic 0 and 1 only. legacy_crc, legacy_valid: the message's CRC, and whether it matches;
@@ -59,7 +59,7 @@ def read_varint(data: bytes | memoryview, position: int) -> tuple[int, int]:
 
 def records_of(
     batch: Batch, pieces: Iterable[bytes | memoryview], *, limit: int, keep_last: bool = False
-) -> Iterator[Record]:
+) -> Iterator[StoredRecord]:
     """Yield the records of `batch`. pieces: the decompressed bytes after its header.
 
     limit: maximum bytes of a record. keep_last: if there are bytes after the last record, yield that record before
@@ -133,7 +133,7 @@ class _Stream:
         return have > initial and have >= need
 
 
-def _parse(batch: Batch, body: bytes | memoryview) -> Record:
+def _parse(batch: Batch, body: bytes | memoryview) -> StoredRecord:
     try:
         timestamp_delta, position = read_varint(body, 1)
         offset_delta, position = read_varint(body, position)
@@ -146,7 +146,7 @@ def _parse(batch: Batch, body: bytes | memoryview) -> Record:
         raise BadRecords(f"a record of {len(body)} bytes whose fields take {position} bytes")
     timestamp = batch.max_timestamp if batch.log_append_time else wrap_long(batch.base_timestamp + timestamp_delta)
     sequence = NO_SEQUENCE if batch.base_sequence < 0 else increment_sequence(batch.base_sequence, offset_delta)
-    return Record(wrap_long(batch.base_offset + offset_delta), timestamp, sequence, key, value, headers)
+    return StoredRecord(wrap_long(batch.base_offset + offset_delta), timestamp, sequence, key, value, headers)
 
 
 def _bytes(body: bytes | memoryview, position: int) -> tuple[bytes | None, int]:

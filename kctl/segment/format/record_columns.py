@@ -32,7 +32,7 @@ _LOW = bytes(delta << 1 & 0x7F | 0x80 for delta in range(_MAX_DELTA))
 _HIGH = bytes(delta >> 6 for delta in range(_MAX_DELTA))
 
 
-class Columns(NamedTuple):
+class RecordColumns(NamedTuple):
     """The records of a batch, by columns. offsets: absolute; timestamps: ms; headers: record number → headers, if any.
 
     consecutive: True if each offset is the previous one plus 1. sizes: (key, value) bytes if equal in all records; key
@@ -68,7 +68,7 @@ def whole_payload(batch: Batch, content: memoryview, *, limit: int, max_bytes: i
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
-def record_columns(batch: Batch, payload: bytes) -> Columns | None:
+def record_columns(batch: Batch, payload: bytes) -> RecordColumns | None:
     """Return the records of a batch of magic 2; None if `records_of` has to decode them.
 
     payload: the decompressed bytes after the header.
@@ -81,7 +81,7 @@ def record_columns(batch: Batch, payload: bytes) -> Columns | None:
         or not 0 <= batch.base_timestamp <= _MAX_VALUE
     ):
         return None
-    parser = _Parser(batch, payload)
+    parser = _PayloadParser(batch, payload)
     try:
         complete = parser.runs() and parser.rest()
     except (IndexError, BadRecords):
@@ -89,7 +89,7 @@ def record_columns(batch: Batch, payload: bytes) -> Columns | None:
     return parser.columns() if complete else None
 
 
-def ordinary_columns(batch: Batch, payload: bytes) -> Columns | None:
+def ordinary_columns(batch: Batch, payload: bytes) -> RecordColumns | None:
     """Return record_columns if all records print alike: no headers, and sequence numbers that do not wrap to 0."""
     if batch.base_sequence >= 0 and batch.base_sequence + batch.last_offset_delta > MAX_SEQUENCE:
         return None
@@ -152,7 +152,7 @@ def _shape(data: bytes, start: int) -> _Shape | None:
     return _Shape(start, time_at, delta_at, key_size_at, value_size_at, value_at, size, key_size, value_size >> 1)
 
 
-class _Parser:
+class _PayloadParser:
     """The state of parsing a payload. _consecutive: all offset deltas so far form one range."""
 
     def __init__(self, batch: Batch, payload: bytes) -> None:
@@ -168,14 +168,14 @@ class _Parser:
         self._headers: dict[int, tuple[Header, ...]] = {}
         self._sizes: tuple[int, int] | None = None
 
-    def columns(self) -> Columns:
+    def columns(self) -> RecordColumns:
         batch, count = self._batch, len(self._keys)
         base, first = batch.base_offset, self._deltas[0][0]
         offsets: Sequence[int] = range(base + first, base + first + count)
         if not self._consecutive:
             offsets = [base + delta for piece in self._deltas for delta in piece]
         times = [batch.max_timestamp] * count if batch.log_append_time else self._times
-        return Columns(offsets, times, self._keys, self._values, self._headers, self._consecutive, self._sizes)
+        return RecordColumns(offsets, times, self._keys, self._values, self._headers, self._consecutive, self._sizes)
 
     def _add_deltas(self, piece: Sequence[int], *, consecutive: bool) -> None:
         """Append offset deltas. consecutive: the piece itself is a range."""

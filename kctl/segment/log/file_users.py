@@ -53,7 +53,7 @@ class FileUsage:
 
 def usage_of(files: Iterable[Path], *, proc: Path = PROC) -> FileUsage:
     """Return the other processes that use the files. Missing files are ignored."""
-    search = _Search(files)
+    search = _UserSearch(files)
     if not (proc / "self").exists():
         return FileUsage((), f"{proc} does not show the open files of processes")
     unseen = None if (proc / "1").exists() else "processes of other users are hidden"
@@ -76,7 +76,7 @@ def _processes(proc: Path) -> Iterator[Path]:
             yield entry
 
 
-class _Search:
+class _UserSearch:
     def __init__(self, files: Iterable[Path]) -> None:
         self._files: dict[Identity, Path] = {}
         self._stamps: dict[ContentStamp, Path] = {}

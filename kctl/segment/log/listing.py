@@ -158,8 +158,8 @@ def _segment(row: SegmentListing, files: SegmentFiles, *, headers: bool) -> Segm
                 path.stat().st_size for path in (files.index, files.timeindex, files.txnindex) if path is not None
             ),
             modified_ms=files.log.stat().st_mtime_ns // 1_000_000,
-            first_timestamp_ms=_known(headers_read.first),
-            largest_timestamp_ms=_known(headers_read.largest),
+            first_timestamp_ms=_ms_or_none(headers_read.first),
+            largest_timestamp_ms=_ms_or_none(headers_read.largest),
         )
     if not headers:
         return row
@@ -192,7 +192,7 @@ def _indexed(files: SegmentFiles, size: int) -> tuple[int, int]:
     return entry.position, latest.timestamp
 
 
-def _known(timestamp: int) -> int | None:
+def _ms_or_none(timestamp: int) -> int | None:
     return timestamp if timestamp >= 0 else None
 
 

@@ -21,7 +21,7 @@ from kctl.segment.log.transactions import OpenTransaction, TransactionTracker
 from kctl.segment.log.walk import Damage, batches, content_of, is_preallocated, preallocated_text
 from kctl.segment.stats.cardinality import NOTHING, KeyTable, Superseded
 from kctl.segment.stats.producer_shares import ProducerShares
-from kctl.segment.stats.record_tally import Buckets, RecordTally
+from kctl.segment.stats.record_tally import RecordTally, SizeHistogram
 
 _PROGRESS_BYTES = 8 << 20
 Progress = Callable[[int, int], None]  # bytes read, total bytes
@@ -93,7 +93,7 @@ class Tally:
     logs: list[LogTally] = field(default_factory=list)
     codecs: dict[str, CodecTally] = field(default_factory=dict)
     time_types: Counter[str | None] = field(default_factory=Counter)
-    batch_sizes: Buckets = field(default_factory=Buckets)
+    batch_sizes: SizeHistogram = field(default_factory=SizeHistogram)
     producers: ProducerShares = field(default_factory=ProducerShares)
     control_batches: int = 0
     control_records: int = 0
@@ -112,7 +112,7 @@ def read_logs(selected: Sequence[SelectedLog], options: TallyOptions, progress: 
     tally = Tally(options, RecordTally(options.now, options.max_message_bytes))
     reported = _ByteProgress(progress, sum(_size(segment) for log in selected for segment in log.segments))
     for log in selected:
-        tally.logs.append(_LogReader(tally, log, reported).read())
+        tally.logs.append(_TallyReader(tally, log, reported).read())
     return tally
 
 
@@ -138,7 +138,7 @@ def _size(segment: SelectedSegment) -> int:
         return 0
 
 
-class _LogReader:
+class _TallyReader:
     def __init__(self, tally: Tally, selected: SelectedLog, progress: _ByteProgress) -> None:
         self._tally, self._log, self._progress = tally, LogTally(selected), progress
         self._tracker = TransactionTracker(self._producers())

@@ -11,7 +11,7 @@ from kctl.segment.dump.query import all_records
 from kctl.segment.format.batch import Batch
 from kctl.segment.format.checkpoints import BadCheckpoint, parse_leader_epochs
 from kctl.segment.format.compression import BadPayload
-from kctl.segment.format.record import BadRecords, Record
+from kctl.segment.format.record import BadRecords, StoredRecord
 from kctl.segment.log.partition_log import PartitionLog
 from kctl.segment.log.source import Source, read_whole
 from kctl.segment.log.walk import Damage, batches, content_of, is_preallocated, is_valid
@@ -36,12 +36,12 @@ class Replica:
         self.batches = self.size_bytes = self.damaged = 0
         self.damage: list[str] = []
         self.batch: Batch | None = None
-        self.record: Record | None = None
+        self.record: StoredRecord | None = None
         self._since_damage = False
         self._epochs: list[tuple[int, int]] = []
         self._limit = limit
         self._walk = self._all_batches()
-        self._records: Iterator[Record] = iter(())
+        self._records: Iterator[StoredRecord] = iter(())
         self.source: Source | None = None
         self.next_batch()
 
@@ -128,7 +128,7 @@ class Replica:
         return history(self._epochs, end), False
 
 
-def _check_offset(record: Record, batch: Batch) -> None:
+def _check_offset(record: StoredRecord, batch: Batch) -> None:
     """Raise BadRecords if a record is outside of the offsets of its batch.
 
     Old formats: only the last offset is checked, because a compressed batch does not name its first.

@@ -17,7 +17,7 @@ from enum import Enum
 from typing import NamedTuple
 
 
-class Reason(str, Enum):
+class DeletionReason(str, Enum):
     """Why a segment can be deleted now."""
 
     LOG_START_OFFSET = "log_start_offset"
@@ -44,7 +44,7 @@ class LogSegment(NamedTuple):
     active: bool = False
 
 
-class Limits(NamedTuple):
+class RetentionLimits(NamedTuple):
     """The limits of a log. retention_ms, retention_bytes: None: no limit (−1 in Kafka).
 
     high_watermark, log_start_offset: None: unknown; then they have no effect.
@@ -56,22 +56,22 @@ class Limits(NamedTuple):
     log_start_offset: int | None = None
 
 
-class Deletion(NamedTuple):
-    """When a segment may be deleted. deletable_now: the reason, if the next check deletes it.
+class SegmentDeletion(NamedTuple):
+    """The earliest deletion of a segment. deletable_now: the reason, if the next check deletes it.
 
     deletable_at: by time, considering earlier segments that stay; None without a limit, and for an empty active
     segment. pinned_by_segment: for EARLIER_SEGMENT.
     """
 
     deletable_at: int | None
-    deletable_now: Reason | None
+    deletable_now: DeletionReason | None
     pinned_by: Pin | None
     pinned_by_segment: int | None
 
 
-def deletions(segments: Sequence[LogSegment], limits: Limits, now: int) -> list[Deletion]:
+def deletions(segments: Sequence[LogSegment], limits: RetentionLimits, now: int) -> list[SegmentDeletion]:
     """Return the deletion of each segment of a log, oldest first."""
-    rows: list[Deletion] = []
+    rows: list[SegmentDeletion] = []
     latest: LogSegment | None = None  # of the segments that stay, the one that blocks later ones the longest
     for segment, reason in zip(segments, _deletable_now(segments, limits, now), strict=True):
         if latest is None or segment.largest_timestamp > latest.largest_timestamp:
@@ -80,20 +80,20 @@ def deletions(segments: Sequence[LogSegment], limits: Limits, now: int) -> list[
         at = None
         if limits.retention_ms is not None and pin is not Pin.EMPTY_ACTIVE:
             at = latest.largest_timestamp + limits.retention_ms + 1
-        rows.append(Deletion(at, reason, pin, by))
+        rows.append(SegmentDeletion(at, reason, pin, by))
         if reason is not None:
             latest = None
     return rows
 
 
-def _deletable_now(segments: Sequence[LogSegment], limits: Limits, now: int) -> list[Reason | None]:
+def _deletable_now(segments: Sequence[LogSegment], limits: RetentionLimits, now: int) -> list[DeletionReason | None]:
     """Make the three passes, each from the oldest remaining segment to the first one that must stay."""
     remaining = list(segments)
-    reasons: list[Reason | None] = []
+    reasons: list[DeletionReason | None] = []
     for reason, is_due in (
-        (Reason.LOG_START_OFFSET, _before_start(limits)),
-        (Reason.RETENTION_BYTES, _too_many_bytes(limits, remaining)),
-        (Reason.RETENTION_MS, _expired(limits, now)),
+        (DeletionReason.LOG_START_OFFSET, _before_start(limits)),
+        (DeletionReason.RETENTION_BYTES, _too_many_bytes(limits, remaining)),
+        (DeletionReason.RETENTION_MS, _expired(limits, now)),
     ):
         while remaining and not _must_stay(remaining[0], limits) and is_due(remaining[0]):
             remaining.pop(0)
@@ -101,18 +101,18 @@ def _deletable_now(segments: Sequence[LogSegment], limits: Limits, now: int) -> 
     return [*reasons, *([None] * len(remaining))]
 
 
-def _must_stay(segment: LogSegment, limits: Limits) -> bool:
+def _must_stay(segment: LogSegment, limits: RetentionLimits) -> bool:
     watermark = limits.high_watermark
     behind = watermark is not None and watermark < segment.upper_offset
     return behind or (segment.active and segment.size_bytes == 0)
 
 
-def _before_start(limits: Limits) -> Callable[[LogSegment], bool]:
+def _before_start(limits: RetentionLimits) -> Callable[[LogSegment], bool]:
     start = limits.log_start_offset
     return lambda segment: start is not None and not segment.active and segment.upper_offset <= start
 
 
-def _too_many_bytes(limits: Limits, remaining: Sequence[LogSegment]) -> Callable[[LogSegment], bool]:
+def _too_many_bytes(limits: RetentionLimits, remaining: Sequence[LogSegment]) -> Callable[[LogSegment], bool]:
     """Return the check for retention.bytes. It reads `remaining` on its first call."""
     spare: int | None = None
 
@@ -130,12 +130,12 @@ def _too_many_bytes(limits: Limits, remaining: Sequence[LogSegment]) -> Callable
     return is_superfluous
 
 
-def _expired(limits: Limits, now: int) -> Callable[[LogSegment], bool]:
+def _expired(limits: RetentionLimits, now: int) -> Callable[[LogSegment], bool]:
     retention = limits.retention_ms
     return lambda segment: retention is not None and now - segment.largest_timestamp > retention
 
 
-def _pin(segment: LogSegment, latest: LogSegment, limits: Limits, now: int) -> tuple[Pin | None, int | None]:
+def _pin(segment: LogSegment, latest: LogSegment, limits: RetentionLimits, now: int) -> tuple[Pin | None, int | None]:
     """Return the pin of a segment. latest: the segment with the largest timestamp up to this one."""
     expired = _expired(limits, now)
     if segment.active and segment.size_bytes == 0:

@@ -17,7 +17,7 @@ from kctl.segment.format.batch import Batch
 from kctl.segment.format.control import ABORT, COMMIT, control_type
 from kctl.segment.format.indexes import AbortedTransaction
 from kctl.segment.format.producer_snapshot import ProducerEntry
-from kctl.segment.format.record import Record
+from kctl.segment.format.record import StoredRecord
 
 MAX_OPEN = 100_000  # far more than any partition has; hostile input must not exhaust memory
 
@@ -120,7 +120,7 @@ class TransactionTracker:
         )
 
 
-def first_record(batch: Batch, content: memoryview) -> Record | None:
+def first_record(batch: Batch, content: memoryview) -> StoredRecord | None:
     """Return the first record of a batch; None if it is empty. Raises BadRecords, BadPayload."""
     if batch.record_count == 0:
         return None  # all removed by compaction

@@ -73,27 +73,30 @@ def batch_at(source: Source, position: int, end: int) -> Batch | Damage | None:
 
     An incomplete batch, or too few bytes for one, ends the log for a broker: Damage that does not die.
     """
-    left = end - position
-    if left <= 0:
+    remaining = end - position
+    if remaining <= 0:
         return None
-    if left <= HEADER_UP_TO_MAGIC:
-        return Damage(position, left, "incomplete", f"only {left} bytes are left, too few for a batch")
-    head = source.read(position, min(V2_HEADER, left))
+    if remaining <= HEADER_UP_TO_MAGIC:
+        return Damage(position, remaining, "incomplete", f"only {remaining} bytes are left, too few for a batch")
+    head = source.read(position, min(V2_HEADER, remaining))
     if len(head) <= HEADER_UP_TO_MAGIC:
-        return Damage(position, left, "incomplete", "the file was truncated")
+        return Damage(position, remaining, "incomplete", "the file was truncated")
     (size,) = INT32.unpack_from(head, LENGTH_AT)
     if size < V0_OVERHEAD:
         text = f"the batch length {size} is below the minimum of {V0_OVERHEAD}"
-        return Damage(position, left, "small_size", text, dies=True)
-    if size + LOG_OVERHEAD > left:
+        return Damage(position, remaining, "small_size", text, dies=True)
+    if size + LOG_OVERHEAD > remaining:
         return Damage(
-            position, left, "incomplete", f"a batch of {size + LOG_OVERHEAD} bytes, but only {left} bytes are left"
+            position,
+            remaining,
+            "incomplete",
+            f"a batch of {size + LOG_OVERHEAD} bytes, but only {remaining} bytes are left",
         )
     if head[MAGIC_AT] in {0, 1} or head[MAGIC_AT] > 0x7F:
         return parse_legacy(head, 0, position)
     if len(head) < V2_HEADER:
         return Damage(
-            position, left, "incomplete", f"only {left} bytes are left, too few for a batch header", dies=True
+            position, remaining, "incomplete", f"only {remaining} bytes are left, too few for a batch header", dies=True
         )
     return parse_v2(head, 0, position)
 

@@ -11,27 +11,27 @@ from kctl.segment.dump.rows import encoded
 from kctl.segment.format.batch import NO_TIMESTAMP
 from kctl.segment.log.log_selection import SelectedLog
 from kctl.segment.log.log_tally import LogTally, Progress, SegmentTally, Tally, TallyOptions, read_logs
-from kctl.segment.log.segment_retention import Limits, LogSegment, deletions
+from kctl.segment.log.segment_retention import LogSegment, RetentionLimits, deletions
 from kctl.segment.log.transactions import OpenTransaction
 from kctl.segment.stats.cardinality import ENTRY_BYTES, Superseded, displayed_part
 from kctl.segment.stats.producer_shares import ProducerShare
-from kctl.segment.stats.record_tally import Buckets
+from kctl.segment.stats.record_tally import SizeHistogram
 from kctl.segment.stats.statistics import (
     Bucket,
     CodecRow,
     Compaction,
     HotKeyRow,
-    Keys,
-    LogRow,
+    KeyStatistics,
+    LogStatistics,
+    LogTotals,
     OpenRow,
-    ProducerRow,
     Producers,
-    SegmentRow,
+    ProducerStatistics,
+    SegmentDetails,
     SegmentStatistics,
-    Sizes,
+    SizeStatistics,
     Timestamps,
-    Totals,
-    Transactions,
+    TransactionStatistics,
 )
 
 DEFAULT_MEMORY_BYTES = 64 << 20
@@ -102,11 +102,11 @@ def _all_segments(tally: Tally) -> list[SegmentTally]:
     return [segment for log in tally.logs for segment in log.segments]
 
 
-def _totals(tally: Tally) -> Totals:
+def _totals(tally: Tally) -> LogTotals:
     segments = _all_segments(tally)
     latest = max((segment.largest_timestamp for segment in segments), default=NO_TIMESTAMP)
     earliest = tally.earliest if tally.records.earliest is None else tally.records.earliest
-    return Totals(
+    return LogTotals(
         logs=len(tally.logs),
         segments=len(segments),
         size_bytes=sum(segment.size_bytes for segment in segments),
@@ -122,8 +122,8 @@ def _totals(tally: Tally) -> Totals:
     )
 
 
-def _log(log: LogTally) -> LogRow:
-    return LogRow(
+def _log(log: LogTally) -> LogStatistics:
+    return LogStatistics(
         log=str(log.selected.folder),
         topic=log.selected.topic,
         partition=log.selected.partition,
@@ -158,9 +158,9 @@ def _codecs(tally: Tally, *, records: bool) -> Iterator[CodecRow]:
         )
 
 
-def _sizes(buckets: Buckets) -> Sizes:
+def _sizes(buckets: SizeHistogram) -> SizeStatistics:
     digits = range(min(buckets.counts), max(buckets.counts) + 1) if buckets.counts else range(0)
-    return Sizes(
+    return SizeStatistics(
         smallest_bytes=buckets.smallest,
         mean_bytes=round(buckets.total / buckets.number, 1) if buckets.number else None,
         largest_bytes=buckets.largest if buckets.number else None,
@@ -184,11 +184,11 @@ def _timestamps(tally: Tally, *, records: bool) -> Timestamps:
 # --- keys, compaction, producers ------------------------------------------------------------------------------------
 
 
-def _keys(tally: Tally, top: int) -> Keys:
+def _keys(tally: Tally, top: int) -> KeyStatistics:
     counted = tally.records
     distinct = sum(log.distinct[0] for log in tally.logs)
     variance = sum((count * error) ** 2 for count, error in (log.distinct for log in tally.logs))
-    return Keys(
+    return KeyStatistics(
         records_with_key=counted.records - counted.null_keys,
         null_keys=counted.null_keys,
         tombstones=counted.tombstones,
@@ -272,8 +272,8 @@ def _producers(tally: Tally, top: int) -> Producers:
     )
 
 
-def _producer(share: ProducerShare, total: int) -> ProducerRow:
-    return ProducerRow(
+def _producer(share: ProducerShare, total: int) -> ProducerStatistics:
+    return ProducerStatistics(
         producer_id=None if share.producer_id == -1 else share.producer_id,
         producer_epoch=None if share.producer_epoch == -1 else share.producer_epoch,
         batches=share.batches,
@@ -287,9 +287,9 @@ def _producer(share: ProducerShare, total: int) -> ProducerRow:
 # --- transactions, retention ----------------------------------------------------------------------------------------
 
 
-def _transactions(tally: Tally, options: StatisticsOptions) -> Transactions:
+def _transactions(tally: Tally, options: StatisticsOptions) -> TransactionStatistics:
     open_ = [(log, each) for log in tally.logs for each in sorted(log.open, key=lambda each: each.first_offset)]
-    return Transactions(
+    return TransactionStatistics(
         transaction_timeout_ms=options.transaction_timeout_ms,
         committed=tally.committed,
         aborted=tally.aborted,
@@ -329,12 +329,14 @@ def _open(log: LogTally, each: OpenTransaction, options: StatisticsOptions) -> O
     )
 
 
-def _segments(log: LogTally, options: StatisticsOptions) -> Iterator[SegmentRow]:
+def _segments(log: LogTally, options: StatisticsOptions) -> Iterator[SegmentDetails]:
     rows = [_log_segment(log, segment) for segment in log.segments]
     selected = log.selected
-    limits = Limits(options.retention_ms, options.retention_bytes, selected.high_watermark, selected.log_start_offset)
+    limits = RetentionLimits(
+        options.retention_ms, options.retention_bytes, selected.high_watermark, selected.log_start_offset
+    )
     for segment, row, deletion in zip(log.segments, rows, deletions(rows, limits, options.now), strict=True):
-        yield SegmentRow(
+        yield SegmentDetails(
             log=str(selected.folder),
             file=segment.selected.log.name,
             base_offset=row.base_offset,

@@ -9,14 +9,14 @@ from typing import NamedTuple
 from kctl.segment.dump.query import all_records, wrong_inner_crc
 from kctl.segment.format.batch import LOG_OVERHEAD, V0_OVERHEAD, V1_OVERHEAD, V2_HEADER, Batch
 from kctl.segment.format.compression import BadPayload
-from kctl.segment.format.record import BadRecords, Header, Record, read_varint
+from kctl.segment.format.record import BadRecords, Header, StoredRecord, read_varint
 from kctl.segment.format.record_columns import record_columns, whole_payload
 from kctl.segment.stats.cardinality import IDENTITY_BYTES, identity
 
 _CHUNK = 1 << 12  # records of a batch whose records are read one by one
 
 
-class Rows(NamedTuple):
+class RecordRows(NamedTuple):
     """Some records of a batch.
 
     identities: of keys. null_values: None if no value is null. header_counts: of the records with headers. sizes:
@@ -34,7 +34,7 @@ class Rows(NamedTuple):
     timestamps: Sequence[int]
 
 
-def record_rows(batch: Batch, content: memoryview, *, limit: int) -> Iterator[Rows]:
+def record_rows(batch: Batch, content: memoryview, *, limit: int) -> Iterator[RecordRows]:
     """Yield all records of a batch: at once if nothing is unusual, otherwise in chunks.
 
     limit: bytes of a record. Raises BadRecords, BadPayload where the batch becomes unreadable; earlier rows are valid.
@@ -48,7 +48,7 @@ def record_rows(batch: Batch, content: memoryview, *, limit: int) -> Iterator[Ro
     yield from _plain(batch, content, limit)
 
 
-def _columns(batch: Batch, payload: bytes, stored_bytes: int) -> Rows | None:
+def _columns(batch: Batch, payload: bytes, stored_bytes: int) -> RecordRows | None:
     columns = record_columns(batch, payload)
     if columns is None:
         return None
@@ -56,7 +56,7 @@ def _columns(batch: Batch, payload: bytes, stored_bytes: int) -> Rows | None:
     same_key, same_value = columns.sizes or (None, None)
     key_bytes, longest_key = _lengths(keys, same_key)
     sizes = _record_sizes(payload, len(keys))
-    return Rows(
+    return RecordRows(
         keys if longest_key < IDENTITY_BYTES else [None if key is None else identity(key) for key in keys],
         key_bytes,
         _lengths(values, same_value)[0],
@@ -113,12 +113,12 @@ def _headers_size(headers: Sequence[Header]) -> int:
 # --- one after the other --------------------------------------------------------------------------------------------
 
 
-def _plain(batch: Batch, content: memoryview, limit: int) -> Iterator[Rows]:
+def _plain(batch: Batch, content: memoryview, limit: int) -> Iterator[RecordRows]:
     share = _share(batch, content, limit) if batch.codec else None
     records = all_records(batch, content, limit=limit)
     failed: BadRecords | BadPayload | None = None
     while failed is None:
-        chunk: list[_Row] = []
+        chunk: list[_PlainRow] = []
         try:
             for record in islice(records, _CHUNK):
                 if not record.legacy_valid:
@@ -133,7 +133,7 @@ def _plain(batch: Batch, content: memoryview, limit: int) -> Iterator[Rows]:
     raise failed
 
 
-class _Row(NamedTuple):
+class _PlainRow(NamedTuple):
     identity: bytes | None
     key_bytes: int
     value_bytes: int
@@ -144,10 +144,10 @@ class _Row(NamedTuple):
     timestamp: int
 
 
-def _row(batch: Batch, record: Record) -> _Row:
+def _row(batch: Batch, record: StoredRecord) -> _PlainRow:
     key, value = len(record.key or b""), len(record.value or b"")
     headers = _headers_size(record.headers)
-    return _Row(
+    return _PlainRow(
         None if record.key is None else identity(record.key),
         key,
         value,
@@ -159,7 +159,7 @@ def _row(batch: Batch, record: Record) -> _Row:
     )
 
 
-def _record_size(batch: Batch, record: Record, headers: int) -> int:
+def _record_size(batch: Batch, record: StoredRecord, headers: int) -> int:
     key, value = len(record.key or b""), len(record.value or b"")
     if batch.legacy:
         return LOG_OVERHEAD + (V1_OVERHEAD if batch.magic else V0_OVERHEAD) + key + value
@@ -169,9 +169,9 @@ def _record_size(batch: Batch, record: Record, headers: int) -> int:
     return body + varint_size(body)
 
 
-def _rows(chunk: Sequence[_Row], share: tuple[int, int] | None) -> Rows:
+def _rows(chunk: Sequence[_PlainRow], share: tuple[int, int] | None) -> RecordRows:
     sizes = [row.size for row in chunk]
-    return Rows(
+    return RecordRows(
         [row.identity for row in chunk],
         sum(row.key_bytes for row in chunk),
         sum(row.value_bytes for row in chunk),

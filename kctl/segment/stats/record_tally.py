@@ -10,13 +10,13 @@ from operator import gt, sub
 
 from kctl.segment.format.batch import NO_TIMESTAMP, V2_HEADER, Batch
 from kctl.segment.stats.cardinality import HotKeys, KeyTable
-from kctl.segment.stats.record_rows import Rows, record_rows
+from kctl.segment.stats.record_rows import RecordRows, record_rows
 
 _CHUNK = 1 << 12  # keys that are counted at once
 
 
 @dataclass
-class Buckets:
+class SizeHistogram:
     """The number of sizes by their binary digits: n digits are 2ⁿ⁻¹ to 2ⁿ − 1 bytes."""
 
     counts: Counter[int] = field(default_factory=Counter)
@@ -58,7 +58,7 @@ class RecordTally:
     records_with_headers: int = 0
     headers: int = 0
     header_bytes: int = 0
-    sizes: Buckets = field(default_factory=Buckets)
+    sizes: SizeHistogram = field(default_factory=SizeHistogram)
     earliest: int | None = None
     latest: int | None = None
     out_of_order: int = 0
@@ -88,7 +88,7 @@ class RecordTally:
             size += sum(rows.sizes)
         return size if batch.codec else len(content)
 
-    def _count(self, rows: Rows, *, aborted: bool) -> None:
+    def _count(self, rows: RecordRows, *, aborted: bool) -> None:
         number = len(rows.sizes)
         self.records += number
         self.key_bytes += rows.key_bytes

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kctl.segment.log.segment_retention import Pin, Reason
+from kctl.segment.log.segment_retention import DeletionReason, Pin
 
 
 @dataclass(frozen=True, slots=True)
-class LogRow:
+class LogStatistics:
     """The log of a partition.
 
     log_end_offset: after its last batch. last_stable_offset: where read_committed consumers stop: the first offset of
@@ -34,7 +34,7 @@ class LogRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Totals:
+class LogTotals:
     """The totals.
 
     records: data records; control_records: markers of transactions and of KRaft. records_exact: false if a compressed
@@ -78,7 +78,7 @@ class Bucket:
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
+class SizeStatistics:
     """Sizes of batches (in the log) or of records (decompressed)."""
 
     smallest_bytes: int | None
@@ -119,7 +119,7 @@ class HotKeyRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Keys:
+class KeyStatistics:
     """Keys and values.
 
     distinct_keys: sum over all logs; distinct_error: its standard error as a share, 0.0: exact. tombstones: records
@@ -164,7 +164,7 @@ class Compaction:
 
 
 @dataclass(frozen=True, slots=True)
-class ProducerRow:
+class ProducerStatistics:
     """A producer and its batches except markers. producer_id: None: without an id. share: of the bytes."""
 
     producer_id: int | None
@@ -186,8 +186,8 @@ class Producers:
 
     producers: int
     exact: bool
-    listed: tuple[ProducerRow, ...]
-    others: ProducerRow | None
+    listed: tuple[ProducerStatistics, ...]
+    others: ProducerStatistics | None
     error_bytes: int
 
 
@@ -213,7 +213,7 @@ class OpenRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Transactions:
+class TransactionStatistics:
     """Transactions.
 
     committed, aborted: markers of transactions that started in the log or its snapshot; other_markers: other markers.
@@ -232,7 +232,7 @@ class Transactions:
 
 
 @dataclass(frozen=True, slots=True)
-class SegmentRow:
+class SegmentDetails:
     """A segment, and when a broker may delete it.
 
     largest_timestamp: of its batches; without timestamps the modification time of the file (timestamp_from_file).
@@ -250,7 +250,7 @@ class SegmentRow:
     largest_timestamp: str | None
     timestamp_from_file: bool
     deletable_at: str | None
-    deletable_now: Reason | None
+    deletable_now: DeletionReason | None
     pinned_by: Pin | None
     pinned_by_segment: int | None
     damaged_places: int
@@ -263,14 +263,14 @@ class SegmentStatistics:
     at: str | None
     retention_ms: int | None
     retention_bytes: int | None
-    totals: Totals
-    logs: tuple[LogRow, ...]
+    totals: LogTotals
+    logs: tuple[LogStatistics, ...]
     codecs: tuple[CodecRow, ...]
-    batch_sizes: Sizes
-    record_sizes: Sizes | None
-    keys: Keys | None
+    batch_sizes: SizeStatistics
+    record_sizes: SizeStatistics | None
+    keys: KeyStatistics | None
     compaction: Compaction | None
     timestamps: Timestamps
     producers: Producers
-    transactions: Transactions
-    segments: tuple[SegmentRow, ...]
+    transactions: TransactionStatistics
+    segments: tuple[SegmentDetails, ...]

@@ -1,1 +1,1 @@
-"""What can be wrong with log files, and indexes built anew."""
+"""Checks of log files, and rebuilt indexes."""

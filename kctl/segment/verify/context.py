@@ -9,7 +9,7 @@ from pathlib import Path
 from kctl.errors import KctlError, NotAuthorized, NotFound
 from kctl.segment.dump.query import MAX_MESSAGE_BYTES
 from kctl.segment.log.source import read_whole
-from kctl.segment.verify.findings import Findings
+from kctl.segment.verify.findings import FileProblems
 
 SMALL_FILE_BYTES = 4 << 20  # checkpoints and the like: 60,000 lines
 SNAPSHOT_BYTES = 8 << 20  # 180,000 producers
@@ -47,7 +47,7 @@ class Verification:
     """A running verification."""
 
     options: VerifyOptions
-    findings: Findings
+    findings: FileProblems
     checked: CheckedCounts = field(default_factory=CheckedCounts)
     denied: int = 0  # files and folders that this user may not read
 

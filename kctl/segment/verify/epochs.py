@@ -12,7 +12,7 @@ from pathlib import Path
 
 from kctl.segment.format.batch import Batch
 from kctl.segment.format.index_entries import NEVER
-from kctl.segment.verify.findings import Findings
+from kctl.segment.verify.findings import FileProblems
 
 NO_EPOCH = -1
 
@@ -31,7 +31,7 @@ class EpochCheck:
         self._highest = NO_EPOCH
         self._reported: tuple[int, int | None] | None = None
 
-    def pass_batch(self, batch: Batch, log: Path, findings: Findings) -> None:
+    def pass_batch(self, batch: Batch, log: Path, findings: FileProblems) -> None:
         """Check a valid batch. Magic 0 and 1 have no epoch."""
         if batch.legacy:
             return
@@ -47,7 +47,7 @@ class EpochCheck:
         if self._path is not None:
             self._compare(epoch, number, batch, findings)
 
-    def _compare(self, epoch: int, number: int, batch: Batch, findings: Findings) -> None:
+    def _compare(self, epoch: int, number: int, batch: Batch, findings: FileProblems) -> None:
         expected = self._entries[number - 1][0] if number else None
         if epoch == expected or (expected is None and self._entries) or self._reported == (epoch, expected):
             return

@@ -15,8 +15,8 @@ from enum import Enum
 from pathlib import Path
 
 
-class Severity(str, Enum):
-    """How bad a finding is: worth knowing; tolerated or repaired by a broker; data are lost or read wrong."""
+class ProblemSeverity(str, Enum):
+    """The severity of a problem: harmless; tolerated or repaired by a broker; data are lost or read wrong."""
 
     INFO = "info"
     WARNING = "warning"
@@ -67,14 +67,14 @@ class BrokerEffect(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class FileProblem:
     """A problem of a file. position: in the file; None: the whole file; offset: None: unknown.
 
     first_offset, last_offset: the affected records, by the valid batches around them; None: unknown.
     """
 
     code: str
-    severity: Severity
+    severity: ProblemSeverity
     file: str
     position: int | None
     offset: int | None
@@ -89,15 +89,15 @@ class Omitted:
     """The number of further findings with the same code in a file, which are not listed one by one."""
 
     code: str
-    severity: Severity
+    severity: ProblemSeverity
     file: str
     count: int
 
 
-_E, _W, _I = Severity.ERROR, Severity.WARNING, Severity.INFO
+_E, _W, _I = ProblemSeverity.ERROR, ProblemSeverity.WARNING, ProblemSeverity.INFO
 
 # code → severity and effect; a test triggers each code
-_KINDS: dict[str, tuple[Severity, BrokerEffect]] = {
+_KINDS: dict[str, tuple[ProblemSeverity, BrokerEffect]] = {
     # The log.
     "batch_crc": (_E, BrokerEffect.LOSES),
     "batch_magic": (_E, BrokerEffect.UNREADABLE),  # the CRC does not cover it; a broker reads a higher magic as 2
@@ -192,7 +192,7 @@ INDEX_CODES = frozenset(
 )  # fmt: skip
 
 
-class Findings:
+class FileProblems:
     """The findings: the first `limit` per file and code, and counts of the rest.
 
     A hostile file cannot exhaust memory: memory grows with the number of files, not with their size.
@@ -200,8 +200,8 @@ class Findings:
 
     def __init__(self, limit: int = 20) -> None:
         self._limit = limit
-        self._counts: Counter[tuple[str, str, Severity]] = Counter()
-        self.listed: list[Finding] = []
+        self._counts: Counter[tuple[str, str, ProblemSeverity]] = Counter()
+        self.listed: list[FileProblem] = []
 
     def add(
         self,
@@ -212,7 +212,7 @@ class Findings:
         position: int | None = None,
         offset: int | None = None,
         concerned: tuple[int | None, int | None] = (None, None),
-        severity: Severity | None = None,
+        severity: ProblemSeverity | None = None,
     ) -> int | None:
         """Add a finding. concerned: the first and last affected offset; severity: overrides that of the code.
 
@@ -223,7 +223,7 @@ class Findings:
         key = (str(file), code, severity)
         self._counts[key] += 1
         if self._counts[key] <= self._limit:
-            self.listed.append(Finding(code, severity, key[0], position, offset, message, effect, *concerned))
+            self.listed.append(FileProblem(code, severity, key[0], position, offset, message, effect, *concerned))
             return len(self.listed) - 1
         return None
 
@@ -231,7 +231,7 @@ class Findings:
         """Set the affected offsets of a listed finding, once they are known."""
         self.listed[number] = replace(self.listed[number], first_offset=first, last_offset=last)
 
-    def count(self, severity: Severity) -> int:
+    def count(self, severity: ProblemSeverity) -> int:
         """Return the number of findings of a severity, including those not listed."""
         return sum(number for (*_, each), number in self._counts.items() if each is severity)
 

@@ -22,7 +22,7 @@ from kctl.segment.format.index_entries import NEVER, Extent, extent, offset_entr
 from kctl.segment.format.indexes import OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE
 from kctl.segment.log.source import Source
 from kctl.segment.log.walk import batch_at
-from kctl.segment.verify.findings import Findings
+from kctl.segment.verify.findings import FileProblems
 
 MAX_PROBES = 1000
 SMALLEST_BATCH = LOG_OVERHEAD + V0_OVERHEAD
@@ -37,7 +37,7 @@ class OffsetCursor:
 
     suffix = ".index"
 
-    def __init__(self, path: Path, base_offset: int, findings: Findings, *, tail_is_legal: bool) -> None:
+    def __init__(self, path: Path, base_offset: int, findings: FileProblems, *, tail_is_legal: bool) -> None:
         """Open the file and check its order and length. Raises the errors of Source."""
         self.path, self.base_offset, self._findings = path, base_offset, findings
         self.source = Source(path, window_bytes=_WINDOW)
@@ -172,7 +172,7 @@ class TimeCursor:
 
     suffix = ".timeindex"
 
-    def __init__(self, path: Path, base_offset: int, findings: Findings, *, tail_is_legal: bool) -> None:
+    def __init__(self, path: Path, base_offset: int, findings: FileProblems, *, tail_is_legal: bool) -> None:
         """Open the file and check its order and length. Raises the errors of Source."""
         self.path, self.base_offset, self._findings = path, base_offset, findings
         self.source = Source(path, window_bytes=_WINDOW)
@@ -258,7 +258,7 @@ def _time(timestamp: int) -> str:
     return moment_text(timestamp) or "no time"
 
 
-def _report_extent(findings: Findings, source: Source, size: Extent, *, tail_is_legal: bool) -> None:
+def _report_extent(findings: FileProblems, source: Source, size: Extent, *, tail_is_legal: bool) -> None:
     path, kind = source.path, source.path.suffix[1:]
     if size.odd_bytes:
         text = f"{size.odd_bytes} extra bytes after the last whole entry"
@@ -268,7 +268,7 @@ def _report_extent(findings: Findings, source: Source, size: Extent, *, tail_is_
         findings.add(f"{kind}_tail", path, text)
 
 
-def _is_absurd(findings: Findings, source: Source, size: Extent, code: str) -> bool:
+def _is_absurd(findings: FileProblems, source: Source, size: Extent, code: str) -> bool:
     """Return True if an index has more entries than its log can have batches. Such an index is not checked further."""
     try:
         log_size = source.path.with_suffix(".log").stat().st_size

@@ -29,7 +29,7 @@ from kctl.segment.log.walk import (
     preallocated_text,
     resync,
 )
-from kctl.segment.verify.findings import Findings, Severity
+from kctl.segment.verify.findings import FileProblems, ProblemSeverity
 from kctl.segment.verify.log_facts import MAX_RELATIVE_OFFSET, Companions, LogFacts, LogOptions
 from kctl.segment.verify.records import check_records
 
@@ -46,7 +46,12 @@ class LogCheck:
     """The check of one log."""
 
     def __init__(
-        self, source: Source, base_offset: int | None, findings: Findings, companions: Companions, options: LogOptions
+        self,
+        source: Source,
+        base_offset: int | None,
+        findings: FileProblems,
+        companions: Companions,
+        options: LogOptions,
     ) -> None:
         """Prepare the check. base_offset: None if the file has none (KRaft snapshots)."""
         self._source, self._findings, self._options = source, findings, options
@@ -344,7 +349,7 @@ class LogCheck:
             text += "; later segments follow"
         concerned = (None if code == "zero_tail" else self._range_start, None)
         # A clean shutdown removes preallocated zeros; the next start would fail on them.
-        severity = Severity.WARNING if code == "zero_tail" and self._options.clean else None
+        severity = ProblemSeverity.WARNING if code == "zero_tail" and self._options.clean else None
         number = self._findings.add(
             code, self._path, text, position=item.position, concerned=concerned, severity=severity
         )

@@ -15,7 +15,7 @@ from kctl.segment.verify.context import SNAPSHOT_BYTES, Verification, some
 from kctl.segment.verify.epochs import EpochCheck
 from kctl.segment.verify.log_facts import LogFacts
 from kctl.segment.verify.segment import SegmentPlace, verify_segment
-from kctl.segment.verify.transactions import Transactions
+from kctl.segment.verify.transactions import LogTransactions
 
 # Other files in __cluster_metadata-0 (KIP-630, KIP-595).
 _KRAFT = re.compile(r"\d{20}-\d{10}\.checkpoint|bootstrap\.checkpoint|quorum-state")
@@ -52,7 +52,7 @@ class PartitionCheck:
         """
         self._run, self._folder, self._clean = run, folder, clean_shutdown
         self._cleaned, self._cleaned_unknown = bool(cleaned), cleaned is None
-        self._transactions = Transactions()
+        self._transactions = LogTransactions()
         self._gaps: list[tuple[Path, int, int]] = []
         self._snapshots = dict(folder.snapshots)
 

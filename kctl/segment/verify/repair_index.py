@@ -30,7 +30,7 @@ from kctl.segment.log.partition import read_partition
 from kctl.segment.log.source import Source, read_whole
 from kctl.segment.log.transactions import TransactionTracker
 from kctl.segment.verify.context import SNAPSHOT_BYTES
-from kctl.segment.verify.findings import INDEX_CODES, Finding
+from kctl.segment.verify.findings import INDEX_CODES, FileProblem
 from kctl.segment.verify.rebuild_index import ENTRY_SIZE, INDEX_INTERVAL_BYTES, RebuiltIndexes, follow_log, rebuild
 
 _USED = (".log", *ENTRY_SIZE)  # files that a broker has open or mapped
@@ -68,7 +68,7 @@ class RepairPlan:
         return tuple(row for row in self.indexes if row.result is ItemResult.WOULD_WRITE)
 
 
-def plan_repair(findings: Iterable[Finding], *, interval_bytes: int = INDEX_INTERVAL_BYTES) -> RepairPlan:
+def plan_repair(findings: Iterable[FileProblem], *, interval_bytes: int = INDEX_INTERVAL_BYTES) -> RepairPlan:
     """Plan the repair of the index files with findings. Raises the errors of Source."""
     wrong: dict[Path, set[str]] = {}
     for finding in findings:
@@ -119,7 +119,7 @@ def _warnings(logs: Iterable[Path]) -> Iterator[str]:
         for user in usage.users:
             yield f"{user}: stop it before writing indexes"
         if usage.unseen is not None and not log_dirs:
-            yield f"cannot tell whether a process uses {folder}: {usage.unseen}"
+            yield f"it is unknown whether a process uses {folder}: {usage.unseen}"
 
 
 def _usage(folder: Path) -> FileUsage:
@@ -210,7 +210,7 @@ def _check_unused(folder: Path, *, certain: bool) -> None:
         raise Busy(str(usage.users[0]), hint=hint)
     if usage.unseen is not None and not certain:
         raise Refused(
-            f"cannot tell whether a process uses {folder}: {usage.unseen}",
+            f"it is unknown whether a process uses {folder}: {usage.unseen}",
             hint="nothing was changed; run kctl as root, or with `--assume-stopped` if no broker runs",
             reason=Reason.UNREADABLE,
         )

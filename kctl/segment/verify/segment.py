@@ -15,7 +15,7 @@ from kctl.segment.verify.epochs import EpochCheck
 from kctl.segment.verify.indexes import OffsetCursor, TimeCursor
 from kctl.segment.verify.log import LogCheck
 from kctl.segment.verify.log_facts import LOG_WINDOW_BYTES, Companions, LogFacts, LogOptions
-from kctl.segment.verify.transactions import TransactionCheck, Transactions
+from kctl.segment.verify.transactions import LogTransactions, TransactionCheck
 
 MUST_HAVE = (".index", ".timeindex")
 
@@ -36,7 +36,7 @@ def verify_segment(
     files: SegmentFiles,
     folder: Path,
     place: SegmentPlace,
-    transactions: Transactions,
+    transactions: LogTransactions,
     epochs: EpochCheck,
 ) -> LogFacts | None:
     """Check one segment. Return None if its log is missing or unreadable. folder: of its files."""
@@ -84,7 +84,7 @@ def _companions(
     files: SegmentFiles,
     name: Path,
     place: SegmentPlace,
-    transactions: Transactions,
+    transactions: LogTransactions,
     stack: ExitStack,
 ) -> Companions:
     companions = Companions()
@@ -122,7 +122,7 @@ def _is_empty(path: Path | None) -> bool:
 
 
 def _transactions(
-    run: Verification, files: SegmentFiles, name: Path, transactions: Transactions, stack: ExitStack
+    run: Verification, files: SegmentFiles, name: Path, transactions: LogTransactions, stack: ExitStack
 ) -> TransactionCheck | None:
     path = name.with_suffix(".txnindex")
     run.checked.files += files.txnindex is not None

@@ -24,12 +24,12 @@ from kctl.segment.format.producer_snapshot import ProducerEntry
 from kctl.segment.format.record import BadRecords
 from kctl.segment.log.source import Source
 from kctl.segment.log.transactions import MAX_OPEN, EndedTransaction, TransactionTracker, first_record
-from kctl.segment.verify.findings import Findings
+from kctl.segment.verify.findings import FileProblems
 
 _MAX_SORTED = 50_000
 
 
-class Transactions:
+class LogTransactions:
     """The transactions of a log, segment by segment.
 
     known: all open transactions are known; compacted: offsets are missing so far; lost: too many were open to track.
@@ -70,7 +70,7 @@ class TransactionCheck:
     """The comparison of a segment's .txnindex with its log. path: of the index, which may not exist."""
 
     def __init__(
-        self, path: Path, base_offset: int, findings: Findings, transactions: Transactions, *, exists: bool
+        self, path: Path, base_offset: int, findings: FileProblems, transactions: LogTransactions, *, exists: bool
     ) -> None:
         """Open the file and check its format. Raises the errors of Source."""
         self.path, self.base_offset, self.transactions = path, base_offset, transactions

@@ -33,13 +33,13 @@ from kctl.segment.log.partition import (
 from kctl.segment.log.source import Source
 from kctl.segment.verify.context import CheckedCounts, Verification, VerifyOptions
 from kctl.segment.verify.epochs import EpochCheck
-from kctl.segment.verify.findings import Finding, Findings, Omitted, Severity
+from kctl.segment.verify.findings import FileProblem, FileProblems, Omitted, ProblemSeverity
 from kctl.segment.verify.log import LogCheck
 from kctl.segment.verify.log_dir import CLEAN_SHUTDOWN, LogDirs, read_meta_properties, read_offsets
 from kctl.segment.verify.log_facts import LOG_WINDOW_BYTES, Companions, LogOptions
 from kctl.segment.verify.partition import READ_BY_NAME, PartitionCheck, read_epochs, read_snapshot, read_topic_id
 from kctl.segment.verify.segment import SegmentPlace, count, verify_segment
-from kctl.segment.verify.transactions import Transactions
+from kctl.segment.verify.transactions import LogTransactions
 
 _SEGMENT = (".log", ".index", ".timeindex", ".txnindex")
 # Logs with other names: files that a broker is about to remove, and KRaft snapshots (KIP-630).
@@ -60,7 +60,7 @@ class VerifyResult:
     warnings: int
     infos: int
     denied: int
-    findings: tuple[Finding, ...]
+    findings: tuple[FileProblem, ...]
     omitted: tuple[Omitted, ...]
 
     @property
@@ -71,7 +71,7 @@ class VerifyResult:
 def verify(paths: Sequence[Path], options: VerifyOptions | None = None) -> VerifyResult:
     """Check all paths. Raises NotFound, NotAuthorized, and UsageError for a path that does not belong to a log."""
     options = options or VerifyOptions()
-    run = Verification(options, Findings(options.max_findings))
+    run = Verification(options, FileProblems(options.max_findings))
     log_dirs, segments = LogDirs(run), set[Path]()
     try:
         for path in {path.absolute(): path for path in paths}.values():  # each once
@@ -89,8 +89,8 @@ def verify(paths: Sequence[Path], options: VerifyOptions | None = None) -> Verif
         raise NotAuthorized(text, hint="run kctl as the broker's user") from None
     findings = run.findings
     return VerifyResult(
-        tuple(map(str, paths)), options.deep, run.checked, findings.count(Severity.ERROR),
-        findings.count(Severity.WARNING), findings.count(Severity.INFO), run.denied,
+        tuple(map(str, paths)), options.deep, run.checked, findings.count(ProblemSeverity.ERROR),
+        findings.count(ProblemSeverity.WARNING), findings.count(ProblemSeverity.INFO), run.denied,
         tuple(findings.listed), tuple(findings.omitted()),
     )  # fmt: skip
 
@@ -169,7 +169,7 @@ def _file(run: Verification, path: Path, segments: set[Path]) -> None:
 
 
 def _segment(run: Verification, log: Path) -> None:
-    files, following = companions(log), Transactions()
+    files, following = companions(log), LogTransactions()
     snapshot = log.with_suffix(".snapshot")
     entries = None
     if snapshot.exists():

@@ -172,14 +172,14 @@ def test_the_broker_refuses_too(kctl: Kctl, cluster: TestCluster, admin: Admin, 
     from kctl.errors import Refused
     from kctl.groups.delete import delete_groups, plan_delete
     from kctl.groups.reset import apply_reset, plan_reset
-    from kctl.groups.reset_rules import Target, To
+    from kctl.groups.reset_rules import ResetTarget, To
     from kctl.groups.topic_choice import TopicChoice
     from kctl.protocol.client import connect
 
     other = f"{group}-other"
     admin.commit(other, filled, {1: 1})
     with connect(admin.target) as client:
-        plan = plan_reset(client, [group], Target(To.LATEST), [TopicChoice(filled, None)])
+        plan = plan_reset(client, [group], ResetTarget(To.LATEST), [TopicChoice(filled, None)])
         deletion = plan_delete(client, [group, other])
         with admin.member(group, filled):
             done, errors = apply_reset(client, plan)

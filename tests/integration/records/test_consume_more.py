@@ -25,7 +25,7 @@ from kctl.records.consume.consume import ConsumeOptions, consume
 from kctl.records.consume.delivery import Delivery, Stats
 from kctl.records.consume.direct import DirectReader
 from kctl.records.consume.fetcher import Fetcher
-from kctl.records.consume.plan import Plan
+from kctl.records.consume.plan import ReadPlan
 from kctl_testing import SCRIPT, Kctl, TestCluster, eventually, within
 from registry_server import serve
 
@@ -306,7 +306,7 @@ def test_a_log_that_was_cut_under_a_reader_without_a_group(
         from kafka.structs import TopicPartition as KafkaTopicPartition
 
         admin.delete_records({KafkaTopicPartition(mine, 0): 5})
-        plan = Plan((mine,), (front, behind), {front: 2, behind: 90}, {front: 8, behind: 99})
+        plan = ReadPlan((mine,), (front, behind), {front: 2, behind: 90}, {front: 8, behind: 99})
         options = ConsumeOptions(topics=(mine,), idle_ms=1500)
         sink = _Seen()
         sink.warnings = []

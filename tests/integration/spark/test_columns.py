@@ -28,7 +28,7 @@ from kctl.history.snapshots.collect import Pass
 from kctl.history.snapshots.compact import compact
 from kctl.history.snapshots.store import open_store
 from kctl.lag import retention
-from kctl.lag.retention import LogDirSize, PartitionLog, ReplicaSize, TopicRetention
+from kctl.lag.retention import LeaderLog, LogDirSize, ReplicaSize, TopicRetention
 from kctl.spark import columns, sources
 from kctl.spark.retention_job import RetentionJob, RetentionReadings
 from kctl.spark.session import SparkDriver
@@ -103,7 +103,7 @@ _usage = st.builds(
     replicas=st.lists(_replicas, max_size=40, unique_by=lambda r: (r.topic, r.partition, r.broker, r.future)),
     logs=st.lists(
         st.builds(
-            PartitionLog,
+            LeaderLog,
             topic=TOPIC,
             partition=PARTITION,
             leader=st.integers(-1, 3),

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 
 from kctl.lag.control_records import PARTITION_BYTES, Markers, fetch_markers
-from kctl.lag.log_times import Wanted, fetch_points
+from kctl.lag.log_times import UnreadLog, fetch_points
 from kctl.lag.rates import time_lag
 from kctl.model import TopicPartition
 from kctl.protocol.client import connect
@@ -42,9 +42,9 @@ def test_brokers_tell_when_messages_were_written(cluster: TestCluster, topic: To
         producer.close()
         leaders = {p.tp: p.leader for p in client.metadata([name]).topics[name].partitions}
         at_ms = _now_ms()
-        wanted = {tp: Wanted(leaders[tp], 5, 30), other: Wanted(leaders[other], 1, 1)}
+        wanted = {tp: UnreadLog(leaders[tp], 5, 30), other: UnreadLog(leaders[other], 1, 1)}
         points, failed = fetch_points(client, wanted, at_ms)
-        _, unasked = fetch_points(client, {tp: Wanted(4711, 5, 30)}, at_ms)
+        _, unasked = fetch_points(client, {tp: UnreadLog(4711, 5, 30)}, at_ms)
     assert failed == {}
     for batch, offset in enumerate((5, 15, 25)):
         age, true = time_lag(points[tp], offset).ms, at_ms - written[batch]
@@ -67,9 +67,9 @@ def test_headers_are_read_as_far_as_an_answer_reaches(
             producer.send(name, bytes(size), partition=number % 2).get(30)
         producer.close()
         partitions = client.metadata([name]).topics[name].partitions
-        wanted = {p.tp: Wanted(p.leader, 0, count) for p in partitions}
+        wanted = {p.tp: UnreadLog(p.leader, 0, count) for p in partitions}
         found, failed = fetch_markers(client, wanted)
-        _, unasked = fetch_markers(client, {tp: Wanted(4711, 0, count) for tp in wanted})
+        _, unasked = fetch_markers(client, {tp: UnreadLog(4711, 0, count) for tp in wanted})
     assert failed == {}
     assert found == ({tp: Markers(0, count, ()) for tp in wanted} if known else {})
     assert set(unasked) == set(wanted)

@@ -9,7 +9,7 @@ import pytest
 from kctl.deploy.create import CreateResult
 from kctl.deploy.destroy import DestroyResult
 from kctl.deploy.faults import FaultResult
-from kctl.deploy.files import ConfigFile
+from kctl.deploy.files import GeneratedFile
 from kctl.deploy.lifecycle import RestartResult
 from kctl.deploy.logs import LogEntry
 from kctl.deploy.start import StartResult
@@ -22,7 +22,7 @@ KEYS = {
     RestartResult: "name stopped started",
     DestroyResult: "name directory killed kept current_context",
     FaultResult: "cluster node node_id pid state",
-    ConfigFile: "path text",
+    GeneratedFile: "path text",
     LogEntry: "time node level text",
 }
 

@@ -34,7 +34,7 @@ from kctl.groups.commit import OffsetToCommit
 from kctl.groups.delete import DeletedGroup, DeletedOffset
 from kctl.groups.remove_members import RemovedMember
 from kctl.groups.reset import OffsetChange, ResetPlan, apply_reset
-from kctl.groups.reset_rules import Target, To
+from kctl.groups.reset_rules import ResetTarget, To
 from kctl.model import ClusterState, TopicPartition
 from kctl.protocol.client import ClusterClient
 
@@ -61,17 +61,19 @@ class Coordinator:
         self.unsettled: set[TopicPartition] = set()
         self.committed: list[Mapping[TopicPartition, OffsetToCommit]] = []
 
-    def fetch_commits(self, _client: object, groups: Sequence[str], *, known: object = None) -> dict[str, Commits]:
+    def fetch_commits(
+        self, _client: object, groups: Sequence[str], *, coordinators: object = None
+    ) -> dict[str, Commits]:
         return dict.fromkeys(groups, self.seen.pop(0))
 
     def commit_offsets(
-        self, _client: object, offsets: Mapping[str, Mapping[TopicPartition, OffsetToCommit]], *, known: object
+        self, _client: object, offsets: Mapping[str, Mapping[TopicPartition, OffsetToCommit]], *, coordinators: object
     ) -> dict[str, dict[TopicPartition, KctlError | None]]:
         self.committed += offsets.values()
         return {group: {tp: self.taken.get(tp) for tp in each} for group, each in offsets.items()}
 
     def open_commits(
-        self, _client: object, partitions: Mapping[str, Collection[TopicPartition]], *, known: object
+        self, _client: object, partitions: Mapping[str, Collection[TopicPartition]], *, coordinators: object
     ) -> dict[str, set[TopicPartition]]:
         return {group: self.unsettled & set(each) for group, each in partitions.items()}
 
@@ -135,7 +137,7 @@ def test_metadata_is_restored_and_read_back(monkeypatch: pytest.MonkeyPatch) -> 
     group = Group("g", "Empty", "consumer", "classic", 1)
     monkeypatch.setattr(reset, "describe_groups", lambda *_: Groups({"g": group}, {}, {}))
     monkeypatch.setattr(reset, "read_log_offsets", lambda *_: ({T0: LogOffsets(0, 9)}, set(), {}))
-    plan = reset.plan_reset(NOBODY, ["g"], Target(To.GIVEN), given={"g": {T0: OffsetToCommit(7, "mine")}})
+    plan = reset.plan_reset(NOBODY, ["g"], ResetTarget(To.GIVEN), given={"g": {T0: OffsetToCommit(7, "mine")}})
     (row,) = plan.todo
     assert (row.difference, row.note) == (0, "only the metadata differs")
     done, _ = apply_reset(NOBODY, plan)
@@ -150,7 +152,7 @@ def test_the_same_offset_and_metadata_is_unchanged(monkeypatch: pytest.MonkeyPat
     group = Group("g", "Empty", "consumer", "classic", 1)
     monkeypatch.setattr(reset, "describe_groups", lambda *_: Groups({"g": group}, {}, {}))
     monkeypatch.setattr(reset, "read_log_offsets", lambda *_: ({T0: LogOffsets(0, 9)}, set(), {}))
-    plan = reset.plan_reset(NOBODY, ["g"], Target(To.GIVEN), given={"g": {T0: OffsetToCommit(7, metadata)}})
+    plan = reset.plan_reset(NOBODY, ["g"], ResetTarget(To.GIVEN), given={"g": {T0: OffsetToCommit(7, metadata)}})
     assert [row.result for row in plan.rows] == ["unchanged"]
 
 
@@ -164,7 +166,7 @@ def test_all_commits_are_not_taken_from_who_does_not_tell_all(monkeypatch: pytes
     monkeypatch.setattr(reset, "describe_groups", lambda *_: Groups({"g": group}, {}, {}))
     monkeypatch.setattr(export, "describe_existing", lambda *_: {"g": group})
     with pytest.raises(NotAuthorized, match="brokers may omit commits"):
-        reset.plan_reset(fake.client, ["g"], Target(To.EARLIEST))
+        reset.plan_reset(fake.client, ["g"], ResetTarget(To.EARLIEST))
     with pytest.raises(NotAuthorized, match="brokers may omit commits"):
         export.exported(fake.client, ["g"])
 

@@ -7,7 +7,7 @@ import pytest
 from kctl.cluster.log_offsets import LogOffsets
 from kctl.errors import Refused, UsageError
 from kctl.groups.reset_rules import (
-    Target,
+    ResetTarget,
     To,
     new_offset,
     parse_ago,
@@ -25,27 +25,27 @@ NOW = 1_700_000_000_000
 @pytest.mark.parametrize(
     ("target", "committed", "at_time", "given", "expected", "note"),
     [
-        (Target(To.EARLIEST), 12, None, None, 5, None),
-        (Target(To.LATEST), None, None, None, 20, None),
-        (Target(To.CURRENT), 12, None, None, 12, None),
-        (Target(To.CURRENT), 2, None, None, 2, None),
-        (Target(To.CURRENT), None, None, None, 20, "no commit: set to the log end"),
-        (Target(To.OFFSET, 5), 12, None, None, 5, None),
-        (Target(To.OFFSET, 20), 12, None, None, 20, None),
-        (Target(To.OFFSET, 21), 12, None, None, 20, "21 is after the log end"),
-        (Target(To.OFFSET, 4), 12, None, None, 5, "4 is before the log start"),
-        (Target(To.SHIFT, 3), 12, None, None, 15, None),
-        (Target(To.SHIFT, -3), 12, None, None, 9, None),
-        (Target(To.SHIFT, 9), 12, None, None, 20, "21 is after the log end"),
-        (Target(To.SHIFT, -13), 12, None, None, 5, "-1 is before the log start"),
-        (Target(To.TIME, NOW), 12, 7, None, 7, None),
-        (Target(To.TIME, NOW), 12, -1, None, 20, "no message since 2023-11-14T22:13:20.000Z: set to the log end"),
-        (Target(To.GIVEN), 12, None, 0, 5, "0 is before the log start"),
-        (Target(To.GIVEN), None, None, 19, 19, None),
+        (ResetTarget(To.EARLIEST), 12, None, None, 5, None),
+        (ResetTarget(To.LATEST), None, None, None, 20, None),
+        (ResetTarget(To.CURRENT), 12, None, None, 12, None),
+        (ResetTarget(To.CURRENT), 2, None, None, 2, None),
+        (ResetTarget(To.CURRENT), None, None, None, 20, "no commit: set to the log end"),
+        (ResetTarget(To.OFFSET, 5), 12, None, None, 5, None),
+        (ResetTarget(To.OFFSET, 20), 12, None, None, 20, None),
+        (ResetTarget(To.OFFSET, 21), 12, None, None, 20, "21 is after the log end"),
+        (ResetTarget(To.OFFSET, 4), 12, None, None, 5, "4 is before the log start"),
+        (ResetTarget(To.SHIFT, 3), 12, None, None, 15, None),
+        (ResetTarget(To.SHIFT, -3), 12, None, None, 9, None),
+        (ResetTarget(To.SHIFT, 9), 12, None, None, 20, "21 is after the log end"),
+        (ResetTarget(To.SHIFT, -13), 12, None, None, 5, "-1 is before the log start"),
+        (ResetTarget(To.TIME, NOW), 12, 7, None, 7, None),
+        (ResetTarget(To.TIME, NOW), 12, -1, None, 20, "no message since 2023-11-14T22:13:20.000Z: set to the log end"),
+        (ResetTarget(To.GIVEN), 12, None, 0, 5, "0 is before the log start"),
+        (ResetTarget(To.GIVEN), None, None, 19, 19, None),
     ],
 )
 def test_new_offset(
-    target: Target, committed: int | None, at_time: int | None, given: int | None, expected: int, note: str | None
+    target: ResetTarget, committed: int | None, at_time: int | None, given: int | None, expected: int, note: str | None
 ) -> None:
     new = new_offset(target, committed, LOG, at_time=at_time, given=given)
     assert (new.offset, new.note) == (expected, note)
@@ -53,7 +53,7 @@ def test_new_offset(
 
 def test_no_commit_cannot_be_shifted() -> None:
     with pytest.raises(Refused, match="no commit to shift"):
-        new_offset(Target(To.SHIFT, 1), None, LOG)
+        new_offset(ResetTarget(To.SHIFT, 1), None, LOG)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from kctl.health import wait
 from kctl.health.assess import assess
 from kctl.health.brokers import check_brokers, check_controller, check_leaders, check_replicas
 from kctl.health.disks import check_disks, check_log_dirs, used_percent
-from kctl.health.model import Facts, Limits, Status
+from kctl.health.model import Facts, HealthLimits, Status
 from kctl.model import Broker, ClusterState
 from kctl.protocol.target import Target
 
@@ -47,17 +47,17 @@ def test_brokers(
     subjects: tuple[str, ...],
 ) -> None:  # fmt: skip
     cluster = state(THREE.topics["t"].partitions, alive=alive)
-    found = check_brokers(facts(cluster, views=views, fenced=fenced), Limits(brokers=wanted))
+    found = check_brokers(facts(cluster, views=views, fenced=fenced), HealthLimits(brokers=wanted))
     assert (found.status, found.subjects) == (Status.PROBLEM if subjects else Status.OK, subjects)
 
 
 def test_registered_brokers_that_are_not_told() -> None:
-    found = check_brokers(facts(THREE, fenced=NotAuthorized("no")), Limits())
+    found = check_brokers(facts(THREE, fenced=NotAuthorized("no")), HealthLimits())
     assert (found.status, found.reasons) == (Status.UNKNOWN, ("no",))
 
 
 def test_fewer_brokers_than_there_have_to_be() -> None:
-    found = check_brokers(facts(THREE), Limits(brokers=4))
+    found = check_brokers(facts(THREE), HealthLimits(brokers=4))
     assert (found.status, found.summary) == (Status.PROBLEM, "3 brokers of 4")
 
 
@@ -138,7 +138,7 @@ OLD = LogDir("/old", None, None, [])
 def test_log_dirs(dirs: Any, online: Status, disks: Status) -> None:
     found = facts(state([], alive="1"), log_dirs={1: dirs})
     assert check_log_dirs(found).status is online
-    assert check_disks(found, Limits()).status is disks
+    assert check_disks(found, HealthLimits()).status is disks
 
 
 def test_a_broker_that_does_not_answer_is_told_once() -> None:
@@ -152,10 +152,10 @@ def test_brokers_that_do_not_tell_how_full_their_disks_are() -> None:
     """As while a cluster is upgraded from a release before 3.3."""
     old = [LogDir("/data", None, None, [])]
     offline = [LogDir("/data", 100, 50, []), LogDir("/bad", None, None, [], "gone")]
-    assert "not told" not in check_disks(facts(THREE, log_dirs={2: offline}), Limits()).summary
-    found = check_disks(facts(THREE, log_dirs={2: old}), Limits())
+    assert "not told" not in check_disks(facts(THREE, log_dirs={2: offline}), HealthLimits()).summary
+    found = check_disks(facts(THREE, log_dirs={2: old}), HealthLimits())
     assert found.summary == "at most 50 % used; broker 2 before 3.3: not reported"
-    found = check_disks(facts(THREE, log_dirs={2: old, 3: old}), Limits())
+    found = check_disks(facts(THREE, log_dirs={2: old, 3: old}), HealthLimits())
     assert found.summary == "at most 50 % used; brokers 2, 3 before 3.3: not reported"
 
 
@@ -181,21 +181,21 @@ def test_waiting_ends_when_all_is_seen_that_may_be_seen(
     monkeypatch.setattr(wait, "collect_facts", look)
     monkeypatch.setattr("kctl.protocol.client.connect", lambda *_, **__: nullcontext())
     monkeypatch.setattr(wait, "_POLL_S", 0.0)
-    assert wait.wait_until_healthy(Target("c", ()), Limits(), timeout_s=300.0).healthy is (looks == 3)
+    assert wait.wait_until_healthy(Target("c", ()), HealthLimits(), timeout_s=300.0).healthy is (looks == 3)
     assert 3 - len(pending) == looks
 
 
 def test_a_broker_that_is_down_cannot_lead() -> None:
     down = state([partition("123", "12", leader=2, number=n) for n in range(10)], alive="12")
-    assert "3" not in "".join(check_leaders(facts(down), Limits()).subjects)
+    assert "3" not in "".join(check_leaders(facts(down), HealthLimits()).subjects)
     gone = state([partition("312", "12", leader=1, number=n) for n in range(10)], alive="12")
-    assert check_leaders(facts(gone), Limits()).status is Status.OK
+    assert check_leaders(facts(gone), HealthLimits()).status is Status.OK
 
 
 def test_preferred_leaders_are_counted_as_the_controller_does() -> None:
-    assert check_leaders(facts(THREE), Limits()).status is Status.OK
+    assert check_leaders(facts(THREE), HealthLimits()).status is Status.OK
     off = state([partition("12", "12", leader=2, number=n) for n in range(3)])
-    found = check_leaders(facts(off), Limits())
+    found = check_leaders(facts(off), HealthLimits())
     assert (found.status, found.subjects) == (Status.WARNING, ("broker 1",))
 
 
@@ -211,14 +211,14 @@ def test_preferred_leaders_are_counted_as_the_controller_does() -> None:
 )
 def test_replicas(counts: tuple[int, ...], status: Status) -> None:
     rows = [partition(str(node), str(node), number=n) for node, count in enumerate(counts, 1) for n in range(count)]
-    assert check_replicas(facts(state(rows)), Limits()).status is status
+    assert check_replicas(facts(state(rows)), HealthLimits()).status is status
 
 
 @pytest.mark.parametrize(("isr", "said"), [("12", "2 on each broker"), ("1", "1 to 3 per broker, 2 on average")])
 def test_how_many_replicas_brokers_have(isr: str, said: str) -> None:
     rows = [partition("12", "12"), partition(isr, isr, number=1), partition("1", "1", number=2)]
     rows = rows[:2] if isr == "12" else rows
-    assert check_replicas(facts(state(rows, alive="12")), Limits()).summary == said
+    assert check_replicas(facts(state(rows, alive="12")), HealthLimits()).summary == said
 
 
 def test_warnings_are_healthy_and_unknown_is_not() -> None:

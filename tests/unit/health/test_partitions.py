@@ -198,7 +198,7 @@ def test_isr_changes_add_up() -> None:
     watch = IsrWatch(state([partition("123", "123"), partition("12", "12", number=1)]))
     looks = [("12", 1), ("21", 1), ("123", 2), ("13", 1)]  # an ISR in another order is the same
     changed = [
-        watch.look(state([partition("123", isr, leader=leader), partition("12", "12", number=1)]))
+        watch.add_poll(state([partition("123", isr, leader=leader), partition("12", "12", number=1)]))
         for isr, leader in looks
     ]
     assert changed == [1, 0, 1, 1]
@@ -210,8 +210,8 @@ def test_isr_changes_add_up() -> None:
 
 def test_a_partition_that_comes_or_goes_is_no_change() -> None:
     watch = IsrWatch(state([partition("12", "12")]))
-    assert watch.look(state([])) == 0
-    assert watch.look(state([partition("12", "1")])) == 0
+    assert watch.add_poll(state([])) == 0
+    assert watch.add_poll(state([partition("12", "1")])) == 0
     assert watch.rows == []
 
 

@@ -29,7 +29,7 @@ from kctl.history.snapshots.collect import Pass
 from kctl.history.snapshots.compact import compact
 from kctl.history.snapshots.store import Store, create_store
 from kctl.lag.log_config import LogConfig
-from kctl.lag.retention import LogDirSize, PartitionLog
+from kctl.lag.retention import LeaderLog, LogDirSize
 from kctl.lag.selection import names_of
 from snapshot_stores import HOUR, put
 
@@ -303,7 +303,7 @@ def test_what_others_write_is_seen_in_the_free_space() -> None:
 
 
 def test_a_copy_that_is_behind_will_be_as_large_as_its_leader() -> None:
-    logs = [PartitionLog("t", 0, 1)]
+    logs = [LeaderLog("t", 0, 1)]
     leader = replica(10 * GB, 0)
     copy = replica(GB, 0, broker=2, offset_lag=5)
     disks = Disks([leader, copy], [volume(1, "/a", 50 * GB, 50 * GB), volume(2, "/a", 5 * GB, 5 * GB)], logs, {})
@@ -313,7 +313,7 @@ def test_a_copy_that_is_behind_will_be_as_large_as_its_leader() -> None:
 
 
 def test_a_follower_is_written_as_fast_as_its_leader() -> None:
-    logs = [PartitionLog("t", 0, 1)]
+    logs = [LeaderLog("t", 0, 1)]
     disks = Disks([replica(10 * GB, 2 * GB), replica(10 * GB, 0, broker=2)], [], logs, {})
     assert disks.rates()["t", 0].written_per_hour == 2 * GB
 
@@ -323,7 +323,7 @@ def test_a_compacted_topic_that_swings_fills_no_disk() -> None:
     swing = Growth(9, 0, HOUR_MS, 65_000, 376_000, 2_000_000, HOUR_MS // 2, HOUR_MS // 2, 311_000)
     logs = [replica(376_000, 0)._replace(growth=swing)]
     configs = {"t": LogConfig("t", "compact")}
-    disks = Disks(logs, [volume(1, "/a", 100_311_000, 100_000_000)], [PartitionLog("t", 0, 1)], configs)
+    disks = Disks(logs, [volume(1, "/a", 100_311_000, 100_000_000)], [LeaderLog("t", 0, 1)], configs)
     assert disks.full()[1, "/a"].eta_ms is None
     assert disks.rates()["t", 0].written_per_hour == 4_000_000
     assert replace(disks, configs={}).full()[1, "/a"].eta_ms == 25 * HOUR_MS

@@ -25,7 +25,7 @@ from kctl.history.snapshots import schema
 from kctl.history.snapshots.collect import Pass
 from kctl.history.snapshots.store import create_store
 from kctl.lag.log_config import LogConfig
-from kctl.segment.log.segment_retention import Pin, Reason
+from kctl.segment.log.segment_retention import DeletionReason, Pin
 from segment_files import BASE_TIMESTAMP, Rec, batch
 from snapshot_stores import put
 
@@ -73,16 +73,16 @@ def test_segments_that_go_and_what_keeps_others(tmp_path: Path) -> None:
     assert (found.logs, found.segments_seen, found.failures) == (4, 14, [])
     rows = {(row.topic, row.base_offset): row for row in found.segments}
     assert {key: (row.reason, row.pinned_by, row.pinned_by_segment, row.expired) for key, row in rows.items()} == {
-        ("old", 0): (Reason.RETENTION_MS, None, None, True),
-        ("old", 10): (Reason.RETENTION_MS, None, None, True),
-        ("future", 0): (Reason.RETENTION_MS, None, None, True),
+        ("old", 0): (DeletionReason.RETENTION_MS, None, None, True),
+        ("old", 10): (DeletionReason.RETENTION_MS, None, None, True),
+        ("future", 0): (DeletionReason.RETENTION_MS, None, None, True),
         ("future", 10): (None, Pin.FUTURE_TIMESTAMP, None, False),
         ("future", 20): (None, Pin.EARLIER_SEGMENT, 10, True),
         ("future", 30): (None, Pin.EARLIER_SEGMENT, 10, False),
         ("behind", 0): (None, Pin.HIGH_WATERMARK, None, True),
         ("behind", 10): (None, Pin.HIGH_WATERMARK, None, True),
-        ("many", 0): (Reason.RETENTION_BYTES, None, None, False),
-        ("many", 10): (Reason.RETENTION_BYTES, None, None, False),
+        ("many", 0): (DeletionReason.RETENTION_BYTES, None, None, False),
+        ("many", 10): (DeletionReason.RETENTION_BYTES, None, None, False),
     }
     assert all(row.log_dir == str(tmp_path.resolve()) for row in found.segments)
 

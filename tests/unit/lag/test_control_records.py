@@ -11,7 +11,7 @@ from fake_cluster import FakeCluster
 from kctl.errors import ConnectionRefused
 from kctl.lag import control_records as module
 from kctl.lag.control_records import Markers, control_records, fetch_markers, markers_of
-from kctl.lag.log_times import Wanted
+from kctl.lag.log_times import UnreadLog
 from kctl.model import TopicPartition
 from segment_files import batch, marker
 
@@ -88,7 +88,7 @@ def _fetched_partitions(fake: FakeCluster) -> list[list[int]]:
 def test_what_cannot_be_asked_is_told_and_the_rest_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_PARTITIONS_PER_REQUEST", 2)
     fake = _leaders(code=29)
-    wanted = {TopicPartition("t", n): Wanted(1 if n < 4 else 2, 12, 17) for n in range(5)}
+    wanted = {TopicPartition("t", n): UnreadLog(1 if n < 4 else 2, 12, 17) for n in range(5)}
     found, failed = fetch_markers(fake.client, wanted)
     assert _fetched_partitions(fake) == [[0, 1], [2, 3]]
     assert found == {TopicPartition("t", n): Markers(12, 17, (12, 16)) for n in (0, 2, 3)}
@@ -98,7 +98,7 @@ def test_what_cannot_be_asked_is_told_and_the_rest_is_read(monkeypatch: pytest.M
 def test_the_nearest_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_PARTITIONS", 2)
     fake = _leaders()
-    wanted = {TopicPartition("t", n): Wanted(1, 16 - n, 17) for n in (3, 0, 1)}
+    wanted = {TopicPartition("t", n): UnreadLog(1, 16 - n, 17) for n in (3, 0, 1)}
     assert set(fetch_markers(fake.client, wanted)[0]) == {
         TopicPartition("t", 0),
         TopicPartition("t", 1),

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from fake_cluster import FakeCluster
 from kctl.errors import ConnectionRefused
-from kctl.lag.log_times import Wanted, fetch_points
+from kctl.lag.log_times import UnreadLog, fetch_points
 from kctl.lag.rates import time_lag
 from kctl.model import TopicPartition
 
@@ -47,7 +47,7 @@ def _leaders(logs: Mapping[TopicPartition, list[int]], *, first: int = 0, codes:
     return fake
 
 
-def _points(fake: FakeCluster, wanted: Mapping[TopicPartition, Wanted]) -> Any:
+def _points(fake: FakeCluster, wanted: Mapping[TopicPartition, UnreadLog]) -> Any:
     return fetch_points(fake.client, wanted, NOW)
 
 
@@ -62,7 +62,7 @@ TP = TopicPartition("t", 0)
 def test_a_time_lag_is_at_most_twice_or_half_of_what_it_is(ages: list[int], behind: int, first: int) -> None:
     times = sorted(NOW - age for age in ages)
     place = behind % len(times)
-    found, failed = _points(_leaders({TP: times}, first=first), {TP: Wanted(1, first + place, first + len(times))})
+    found, failed = _points(_leaders({TP: times}, first=first), {TP: UnreadLog(1, first + place, first + len(times))})
     assert not failed
     points = found[TP]
     assert list(points) == sorted(points)
@@ -79,23 +79,23 @@ def test_a_time_lag_is_at_most_twice_or_half_of_what_it_is(ages: list[int], behi
 
 def test_a_log_that_was_written_at_once() -> None:
     times = [NOW - 7 * DAY_MS] * 100
-    found, _ = _points(_leaders({TP: times}), {TP: Wanted(1, 40, 100)})
+    found, _ = _points(_leaders({TP: times}), {TP: UnreadLog(1, 40, 100)})
     assert time_lag(found[TP], 40).ms == pytest.approx(7 * DAY_MS, rel=0.25)
-    found, _ = _points(_leaders({TP: times}), {TP: Wanted(1, 0, 100)})
+    found, _ = _points(_leaders({TP: times}), {TP: UnreadLog(1, 0, 100)})
     assert time_lag(found[TP], 0).ms == 7 * DAY_MS
 
 
 def test_no_more_is_asked_than_is_of_interest() -> None:
     old = TopicPartition("t", 1)
     leaders = _leaders({TP: [NOW - 3000, NOW - 500], old: [NOW - 40 * DAY_MS, NOW]})
-    _points(leaders, {TP: Wanted(1, 1, 2), old: Wanted(1, 0, 2)})
+    _points(leaders, {TP: UnreadLog(1, 1, 2), old: UnreadLog(1, 0, 2)})
     topics = [topic for each in leaders.requests for topic in each.request.topics]
     partitions = Counter(TopicPartition(t.name, p.partition_index) for t in topics for p in t.partitions)
     assert partitions == {TP: 1, old: 23}
 
 
 def test_older_than_all_that_is_asked_for() -> None:
-    found, failed = _points(_leaders({TP: [0, NOW]}), {TP: Wanted(1, 0, 3)})
+    found, failed = _points(_leaders({TP: [0, NOW]}), {TP: UnreadLog(1, 0, 3)})
     assert not failed
     lag = time_lag(found[TP], 0)
     assert lag.ms is None
@@ -104,7 +104,7 @@ def test_older_than_all_that_is_asked_for() -> None:
 
 
 def test_the_future_is_now() -> None:
-    found, _ = _points(_leaders({TP: [NOW - 5000, NOW + DAY_MS]}), {TP: Wanted(1, 0, 2)})
+    found, _ = _points(_leaders({TP: [NOW - 5000, NOW + DAY_MS]}), {TP: UnreadLog(1, 0, 2)})
     assert time_lag(found[TP], 1).ms == 0
     assert time_lag(found[TP], 0).ms == 5000
 
@@ -113,7 +113,7 @@ def test_what_cannot_be_asked() -> None:
     other, third = TopicPartition("t", 1), TopicPartition("u", 0)
     leaders = _leaders({TP: [NOW], other: [NOW], third: [NOW]}, codes={third: 6})
     leaders.always("ListOffsets", ConnectionRefused("broker 2 refuses"), node=2)
-    found, failed = _points(leaders, {TP: Wanted(1, 0, 1), other: Wanted(2, 0, 1), third: Wanted(1, 0, 1)})
+    found, failed = _points(leaders, {TP: UnreadLog(1, 0, 1), other: UnreadLog(2, 0, 1), third: UnreadLog(1, 0, 1)})
     assert set(found) == {TP}
     assert set(failed) == {other, third}
     assert failed[other].message == "broker 2 refuses"

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from kctl.history.retention.usage import Usage
 from kctl.lag.retention import (
+    LeaderLog,
     LogDirSize,
-    PartitionLog,
     ReplicaSize,
     TopicRetention,
     age_ms,
@@ -97,10 +97,10 @@ USAGE = Usage(
         ReplicaSize("b", 0, 1, "/d2", 500),
     ],
     logs=[
-        PartitionLog("a", 1, 2, 0, 3, NOW - 2 * HOUR),
-        PartitionLog("a", 0, 1, 5, 9, NOW - HOUR),
-        PartitionLog("b", 0, 1, 0, 0, None),
-        PartitionLog("c", 0, -1),
+        LeaderLog("a", 1, 2, 0, 3, NOW - 2 * HOUR),
+        LeaderLog("a", 0, 1, 5, 9, NOW - HOUR),
+        LeaderLog("b", 0, 1, 0, 0, None),
+        LeaderLog("c", 0, -1),
     ],
     retention=[
         TopicRetention("a", "delete", 100, 4 * HOUR, 10),

@@ -17,7 +17,7 @@ from kctl.commands.leader.tables import idle_lines
 from kctl.errors import KctlError, NotAuthorized, NotFound, NotSupported, OperationFailed, OutcomeUnknown, Refused
 from kctl.health.leaders import leader_status
 from kctl.leader.election import Election, carry_out, choose, plan_preferred, plan_unclean
-from kctl.leader.losses import Loss
+from kctl.leader.losses import UncleanLoss
 from kctl.model import Broker, ClusterState, PartitionState, TopicPartition, TopicState
 from kctl.protocol.brokers import negotiate
 from kctl.protocol.client import ClusterClient
@@ -108,21 +108,21 @@ LEADS, BEYOND = "t-0: broker 3 would lead from offset 50", "are lost too, and ca
     ("loss", "text"),
     [
         (
-            Loss("t", 0, 3, 50, 70, {3: 50}, (2,), 70),
+            UncleanLoss("t", 0, 3, 50, 70, {3: 50}, (2,), 70),
             f"{LEADS}; 50 to 69 existed ({GROUP}) and are lost; further records of broker 2 {BEYOND}",
         ),
         (
-            Loss("t", 0, 3, 50, 60, {3: 50, 4: 60}, (), None),
+            UncleanLoss("t", 0, 3, 50, 60, {3: 50, 4: 60}, (), None),
             f"{LEADS}; 50 to 59 existed (broker 4 has them) and are lost",
         ),
         (
-            Loss("t", 0, 3, 50, 50, {3: 50}, (1, 2), None),
+            UncleanLoss("t", 0, 3, 50, 50, {3: 50}, (1, 2), None),
             f"{LEADS}; further records of brokers 1, 2 {BEYOND}",
         ),
-        (Loss("t", 0, 3, None, 9, {3: None}, (), 9), "t-0: broker 3 would lead; its log end offset is unknown"),
+        (UncleanLoss("t", 0, 3, None, 9, {3: None}, (), 9), "t-0: broker 3 would lead; its log end offset is unknown"),
     ],
 )
-def test_losses_as_text(loss: Loss, text: str) -> None:
+def test_losses_as_text(loss: UncleanLoss, text: str) -> None:
     assert str(loss) == text
 
 

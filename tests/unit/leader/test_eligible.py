@@ -18,7 +18,7 @@ from kctl.errors import KctlError, NotAuthorized, NotFound, NotSupported, Operat
 from kctl.leader import eligible, operations
 from kctl.leader.election import plan_unclean
 from kctl.leader.eligible import Eligible, read_eligible, unchanged_eligible
-from kctl.leader.losses import Loss
+from kctl.leader.losses import UncleanLoss
 from kctl.model import Broker, ClusterState, PartitionState, TopicPartition, TopicState
 from kctl.protocol.client import ClusterClient
 
@@ -143,7 +143,7 @@ def test_no_other_replica_is_proposed(
 def test_losses_are_counted_by_them(
     end: int | None, known: int, eligible: tuple[int, ...], last_known: tuple[int, ...], lost: int | None
 ) -> None:
-    loss = Loss("t", 0, 4, end, known, {4: end}, (2, 3), None, eligible, last_known)
+    loss = UncleanLoss("t", 0, 4, end, known, {4: end}, (2, 3), None, eligible, last_known)
     assert loss.known_lost == lost
     assert ("brokers 2, 3 have every committed record" in str(loss)) == bool(eligible)
 
@@ -202,7 +202,7 @@ def test_no_election_is_held_when_another_replica_became_eligible_meanwhile(
 
     for module in (eligible, operations):  # the basis is read by the one, the plan by the other
         monkeypatch.setattr(module, "read_eligible", lambda *_: dict(now))
-    monkeypatch.setattr(operations, "find_losses", lambda *_: [Loss("t", 0, 4, 50, 50, {4: 50}, (2, 3), None)])
+    monkeypatch.setattr(operations, "find_losses", lambda *_: [UncleanLoss("t", 0, 4, 50, 50, {4: 50}, (2, 3), None)])
     monkeypatch.setattr(leader_unclean, "confirm_name", answer)
     monkeypatch.setattr(operations, "carry_out", carry_out)
     client = Answer(metadata=lambda _: state, target=Answer(name="c"))

@@ -37,7 +37,7 @@ def test_limits(limit: float, lost: float, meanwhile: float, next_limit: float) 
     began = clock.now
     clock.now += lost
     if lost:
-        silence.lost(began)
+        silence.add_lost_time(began)
     clock.now += meanwhile
     assert silence.limit_s(limit) == pytest.approx(next_limit)
 
@@ -48,7 +48,7 @@ def test_several_waits_add_up() -> None:
     for _ in range(3):
         began = clock.now
         clock.now += 2.0
-        silence.lost(began)
+        silence.add_lost_time(began)
         clock.now += 0.5
     assert silence.limit_s(10.0) == pytest.approx(5.5)  # 6 s lost, 1.5 s given back
     assert silence.limit_s(10.0) == pytest.approx(5.5)
@@ -58,7 +58,7 @@ def test_a_broker_is_left_alone_for_as_long_as_it_was_waited_for() -> None:
     clock = Clock()
     silence = Silence(clock)
     clock.now += 4.0
-    silence.keeps(1, ERROR, clock.now - 4.0)
+    silence.skip(1, ERROR, clock.now - 4.0)
     assert silence.of(1) is ERROR
     assert silence.of(2) is None
     clock.now += 3.9
@@ -66,7 +66,7 @@ def test_a_broker_is_left_alone_for_as_long_as_it_was_waited_for() -> None:
     clock.now += 0.2
     assert silence.of(1) is None
     silence.for_good = True
-    silence.keeps(1, ERROR, clock.now - 4.0)
+    silence.skip(1, ERROR, clock.now - 4.0)
     clock.now += 1e6
     assert silence.of(1) is ERROR
     silence.forget()

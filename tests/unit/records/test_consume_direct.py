@@ -21,7 +21,7 @@ from kctl.records.consume.delivery import Delivery, Stats
 from kctl.records.consume.direct import DirectReader
 from kctl.records.consume.fetcher import Fetched
 from kctl.records.consume.options import ConsumeOptions
-from kctl.records.consume.plan import Plan
+from kctl.records.consume.plan import ReadPlan
 from segment_files import batch
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -109,7 +109,7 @@ def _reader(
 ) -> DirectReader:
     monkeypatch.setattr(direct, "Fetcher", _Fetcher)
     options = ConsumeOptions(topics=("t",), timeout_s=timeout_s, **o)
-    plan = Plan(("t",), tuple(starts), starts, dict.fromkeys(starts, 15) if options.exit_eof else {})
+    plan = ReadPlan(("t",), tuple(starts), starts, dict.fromkeys(starts, 15) if options.exit_eof else {})
     nobody: Any = None
     return DirectReader(nobody, options, plan, Delivery(options, sink, plan.ends, None), sink)
 

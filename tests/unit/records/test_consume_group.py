@@ -24,7 +24,7 @@ from kctl.records.consume.delivery import Delivery, Stats
 from kctl.records.consume.fetcher import Fetched
 from kctl.records.consume.group_reader import GroupReader
 from kctl.records.consume.options import ConsumeOptions
-from kctl.records.consume.plan import Plan
+from kctl.records.consume.plan import ReadPlan
 from segment_files import Rec, batch, marker, with_bytes
 
 TP = TopicPartition("t", 3)
@@ -160,7 +160,7 @@ def reader(monkeypatch: pytest.MonkeyPatch) -> Read:
         monkeypatch.setattr(group_reader, "open_consumer", lambda *_: consumer)
         monkeypatch.setattr(group_reader, "Fetcher", type("Filled", (Log,), {"data": data, "start": start}))
         selected = ConsumeOptions(topics=("t",), group="g", exit_eof=True, idle_ms=5000, **options)
-        plan = Plan(("t",), (TP,), {}, {TP: end})
+        plan = ReadPlan(("t",), (TP,), {}, {TP: end})
         client: Any = None
         return GroupReader(client, selected, plan, Delivery(selected, sink, plan.ends, None), sink)
 

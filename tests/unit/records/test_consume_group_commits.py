@@ -23,8 +23,8 @@ from kctl.records.consume.consumer import to_kafka
 from kctl.records.consume.delivery import Delivery
 from kctl.records.consume.fetcher import Fetched
 from kctl.records.consume.options import ConsumeOptions
-from kctl.records.consume.plan import Plan
-from kctl.records.consume.select import Selection
+from kctl.records.consume.plan import ReadPlan
+from kctl.records.consume.select import RecordFilter
 from segment_files import Rec, batch
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -204,14 +204,14 @@ def _read(
     monkeypatch.setattr(group_reader, "open_consumer", lambda *_: cluster)
     monkeypatch.setattr(group_reader, "Fetcher", cluster.fetcher, raising=False)
     selected = ConsumeOptions(topics=("t",), group="g", exit_eof=ends is not None, **options)
-    plan = Plan(("t",), tuple(cluster.log), {}, ends or {})
+    plan = ReadPlan(("t",), tuple(cluster.log), {}, ends or {})
     nobody: Any = None
     return group_reader.GroupReader(nobody, selected, plan, Delivery(selected, sink, plan.ends, None), sink).run()
 
 
 def test_records_that_were_fetched_but_not_shown_are_not_committed(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster, sink = _Cluster({T0: range(300), T1: range(200)}), _Sink()
-    selection = Selection(key=re.compile(b"k"))
+    selection = RecordFilter(key=re.compile(b"k"))
     assert _read(monkeypatch, cluster, sink, max_messages=1, selection=selection) == "max-messages"
     assert len(sink.shown) == 1
     assert cluster.offsets == sink.first_unshown(cluster.log)

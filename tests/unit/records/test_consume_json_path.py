@@ -12,7 +12,7 @@ from kctl.errors import OperationFailed, UsageError
 from kctl.model import TopicPartition
 from kctl.records.chunk import Chunk
 from kctl.records.consume.json_path import parse_condition
-from kctl.records.consume.select import Selection, parse_header
+from kctl.records.consume.select import RecordFilter, parse_header
 from kctl.records.decode.decoder_settings import DecoderSettings
 from kctl.records.decode.decoding import record_decoder
 
@@ -127,21 +127,21 @@ CHUNK = Chunk(
 @pytest.mark.parametrize(
     ("selection", "offsets"),
     [
-        (Selection(), [10, 11, 12, 13]),
-        (Selection(key=re.compile(b"li|bo")), [10, 12]),
-        (Selection(key=re.compile(b"")), [10, 12, 13]),  # null matches nothing
-        (Selection(value=re.compile(b"n")), [10, 11, 13]),
-        (Selection(key=re.compile(b"\xff")), [13]),
-        (Selection(headers=(parse_header("h"),)), [10, 13]),
-        (Selection(headers=(parse_header("h="),)), [10]),
-        (Selection(headers=(parse_header("h=^x$"),)), [10]),
-        (Selection(headers=(parse_header("h"), parse_header("i=y"))), [13]),
-        (Selection(json=(parse_condition("n > 1"),)), [13]),
-        (Selection(json=(parse_condition("n"), parse_condition("n < 2"))), [10]),
-        (Selection(key=re.compile(b"bob"), json=(parse_condition("n"),)), []),
+        (RecordFilter(), [10, 11, 12, 13]),
+        (RecordFilter(key=re.compile(b"li|bo")), [10, 12]),
+        (RecordFilter(key=re.compile(b"")), [10, 12, 13]),  # null matches nothing
+        (RecordFilter(value=re.compile(b"n")), [10, 11, 13]),
+        (RecordFilter(key=re.compile(b"\xff")), [13]),
+        (RecordFilter(headers=(parse_header("h"),)), [10, 13]),
+        (RecordFilter(headers=(parse_header("h="),)), [10]),
+        (RecordFilter(headers=(parse_header("h=^x$"),)), [10]),
+        (RecordFilter(headers=(parse_header("h"), parse_header("i=y"))), [13]),
+        (RecordFilter(json=(parse_condition("n > 1"),)), [13]),
+        (RecordFilter(json=(parse_condition("n"), parse_condition("n < 2"))), [10]),
+        (RecordFilter(key=re.compile(b"bob"), json=(parse_condition("n"),)), []),
     ],
 )
-def test_selection(selection: Selection, offsets: list[int]) -> None:
+def test_selection(selection: RecordFilter, offsets: list[int]) -> None:
     selected = selection.matching(CHUNK)
     assert list(selected.offsets) == offsets
     assert [record.offset for record in selected.records()] == offsets
@@ -154,11 +154,11 @@ def test_conditions_match_decoded_values() -> None:
     decode = record_decoder(None, "int", DecoderSettings())
     assert decode
     chunk = chunk._replace(decoded=[decode(record) for record in chunk.records()])
-    assert list(Selection(value=re.compile(b"^7$")).matching(chunk).offsets) == [0]
-    assert list(Selection(value=re.compile(b"x")).matching(chunk).offsets) == [1], (
+    assert list(RecordFilter(value=re.compile(b"^7$")).matching(chunk).offsets) == [0]
+    assert list(RecordFilter(value=re.compile(b"x")).matching(chunk).offsets) == [1], (
         "undecoded values are matched as bytes"
     )
-    assert list(Selection(json=(parse_condition("$ == 7"),)).matching(chunk).offsets) == [0]
+    assert list(RecordFilter(json=(parse_condition("$ == 7"),)).matching(chunk).offsets) == [0]
 
 
 def test_parts_keep_their_headers() -> None:
@@ -175,12 +175,12 @@ def test_a_header_without_a_name() -> None:
 @pytest.mark.parametrize(
     "selection",
     [
-        Selection(value=re.compile(b"(a+)+b")),
-        Selection(headers=(parse_header("h=(a+)+b"),)),
-        Selection(json=(parse_condition('$ =~ "(a+)+b"'),)),
+        RecordFilter(value=re.compile(b"(a+)+b")),
+        RecordFilter(headers=(parse_header("h=(a+)+b"),)),
+        RecordFilter(json=(parse_condition('$ =~ "(a+)+b"'),)),
     ],
 )
-def test_an_extremely_slow_pattern_is_stopped(selection: Selection, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_extremely_slow_pattern_is_stopped(selection: RecordFilter, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kctl.records.consume.select._SEARCH_S", 0.2)
     before = signal.getsignal(signal.SIGVTALRM)
     chunk = Chunk(TP, [7, 8], [0, 0], [None, None], [b"b", b'"' + b"a" * 60 + b'"'], {1: ((b"h", b"a" * 60),)})

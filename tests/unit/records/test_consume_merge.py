@@ -17,7 +17,7 @@ from kctl.records.consume.delivery import Delivery, Stats
 from kctl.records.consume.direct import DirectReader
 from kctl.records.consume.fetcher import Fetched
 from kctl.records.consume.options import ConsumeOptions
-from kctl.records.consume.plan import Plan
+from kctl.records.consume.plan import ReadPlan
 from segment_files import Rec, batch
 
 
@@ -91,7 +91,7 @@ def _run(
     tps = tuple(log.tp for log in logs)
     until = {log.tp: (ends or {}).get(log.tp.partition, log.end) for log in logs}
     selected = ConsumeOptions(topics=("t",), exit_eof=True, **options)
-    plan = Plan(("t",), tps, dict.fromkeys(tps, 0), until)
+    plan = ReadPlan(("t",), tps, dict.fromkeys(tps, 0), until)
     sink = _Sink()
     delivery = Delivery(selected, sink, plan.ends, None)
     client: Any = None

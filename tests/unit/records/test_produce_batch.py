@@ -13,7 +13,7 @@ from kctl.records.produce.partition_queue import PartitionQueue
 from kctl.records.produce.wire import Answer, decode, encode, version_for
 from kctl.segment.format.batch import V2_HEADER, Batch, crc_is_valid, parse_v2
 from kctl.segment.format.compression import decompress
-from kctl.segment.format.record import Record, records_of
+from kctl.segment.format.record import StoredRecord, records_of
 
 RECORDS = [
     Outgoing(None, b"first", (), 1000),
@@ -23,7 +23,7 @@ RECORDS = [
 ]
 
 
-def _read(closed: ClosedBatch, *, producer: tuple[int, int] = (-1, -1)) -> tuple[Batch, list[Record]]:
+def _read(closed: ClosedBatch, *, producer: tuple[int, int] = (-1, -1)) -> tuple[Batch, list[StoredRecord]]:
     data = b"".join(closed.encode(*producer))
     batch = parse_v2(data, 0, 0)
     assert batch.size == len(data)

@@ -15,7 +15,7 @@ from kctl.commands.terminal.invocation import Invocation
 from kctl.errors import KctlError, NotHealthy, UsageError
 from kctl.records.produce.check import PartitionRecords, ProduceCheck, check_lines
 from kctl.records.produce.destination import Destination
-from kctl.records.produce.input import Endless, Lines
+from kctl.records.produce.input import Endless, InputLines
 from kctl.records.produce.options import ProduceOptions
 from kctl.records.produce.outgoing import Outgoing, Unfit
 from produce_fakes import state
@@ -31,7 +31,7 @@ def test_every_line_is_checked(tmp_path: Path) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
     one.write_bytes(b"ax\nbad\nb\n")
     two.write_bytes(b"\xff\xfe\n" + b"bad\n" * 30 + b"z" + b"y" * 2000)
-    supply = Lines([one, two], 10_000)
+    supply = InputLines([one, two], 10_000)
     result = check_lines(Destination(state(3), 1000), ProduceOptions("t"), supply, _parse)
     assert (result.records, result.bytes, result.tombstone_count, result.largest_bytes) == (3, 5, 1, 2)
     assert sum(each.records for each in result.partitions) == 3
@@ -46,7 +46,7 @@ def test_a_partition_that_does_not_exist(tmp_path: Path) -> None:
     result = check_lines(
         Destination(state(3), None),
         options,
-        Lines([file], 10),
+        InputLines([file], 10),
         lambda line, _: Outgoing(b"k", line, (), None, int(line)),
     )
     assert result.partitions == [PartitionRecords(0, 1), PartitionRecords(2, 1)]
@@ -59,7 +59,7 @@ def test_lines_that_are_values_are_counted_in_bulk(tmp_path: Path) -> None:
     messages: list[int] = []
     for partition in (None, 1):
         options = ProduceOptions("t", partition=partition)
-        supply = Lines([file], 1000)
+        supply = InputLines([file], 1000)
         result = check_lines(
             Destination(state(3), 1000), options, supply, None, progress=lambda it: messages.append(it.records)
         )
@@ -69,7 +69,7 @@ def test_lines_that_are_values_are_counted_in_bulk(tmp_path: Path) -> None:
         )
         assert "line 3 is too large" in result.bad_lines[0]
     assert messages[-1] == 2, "the last line, without an end, is taken behind it"
-    few = check_lines(Destination(state(3), None), ProduceOptions("t", count=2), Lines([file], 1000), None)
+    few = check_lines(Destination(state(3), None), ProduceOptions("t", count=2), InputLines([file], 1000), None)
     assert (few.records, few.bytes) == (2, 3)
 
 
@@ -94,7 +94,7 @@ def test_checking_waits_for_the_writer_of_a_pipe(tmp_path: Path) -> None:
     thread = threading.Thread(target=write)
     thread.start()
     began = time.process_time()
-    result = check_lines(Destination(state(1), None), ProduceOptions("t"), Lines([pipe], 100), None)
+    result = check_lines(Destination(state(1), None), ProduceOptions("t"), InputLines([pipe], 100), None)
     thread.join()
     assert (result.records, result.bytes) == (2, 3)
     assert time.process_time() - began < 0.2, "it waits, and does not try again and again"

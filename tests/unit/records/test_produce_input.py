@@ -13,7 +13,7 @@ from console_lines import DATA
 from kctl.errors import AlreadyExists, InvalidFile, NotFound, UsageError
 from kctl.records.produce import input as produce_input
 from kctl.records.produce import partitioner
-from kctl.records.produce.input import Lines, check_files
+from kctl.records.produce.input import InputLines, check_files
 from kctl.records.produce.json import json_line, json_parser
 from kctl.records.produce.options import UnacknowledgedRecord
 from kctl.records.produce.outgoing import Outgoing, Unfit
@@ -24,7 +24,7 @@ from kctl.records.produce.text import TextFormat, check_separators, parse_header
 from kctl.records.produce.undelivered_file import UndeliveredFile
 
 
-def _all(lines: Lines) -> list[tuple[int, bytes]]:
+def _all(lines: InputLines) -> list[tuple[int, bytes]]:
     result = []
     while not lines.ended:
         if lines.at == len(lines.lines):
@@ -67,7 +67,7 @@ def test_lines_of_files(tmp_path: Path, contents: list[bytes], expected: list[by
     files = [tmp_path / f"{number}" for number in range(len(contents))]
     for path, data in zip(files, contents, strict=True):
         path.write_bytes(data)
-    assert _all(Lines(files, 600_000)) == list(enumerate(expected, 1))
+    assert _all(InputLines(files, 600_000)) == list(enumerate(expected, 1))
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5])
@@ -75,7 +75,7 @@ def test_lines_that_span_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setattr(produce_input, "_CHUNK", size)
     marked: list[str] = []
     (tmp_path / "a").write_bytes(b"\xef\xbb\xbfone\r\n\r\ntwo\rthree\n\rfour\r\n")
-    lines = Lines([tmp_path / "a"], 100, on_mark=marked.append)
+    lines = InputLines([tmp_path / "a"], 100, on_mark=marked.append)
     assert [line for _, line in _all(lines)] == [b"one", b"", b"two", b"three", b"", b"four"]
     assert marked == [str(tmp_path / "a")]
 
@@ -84,7 +84,7 @@ def test_lines_that_span_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
 def test_utf_16_is_rejected(tmp_path: Path, encoding: str) -> None:
     (tmp_path / "a").write_bytes("\ufeffk:v\n".encode(encoding))
     with pytest.raises(InvalidFile, match="is UTF-16"):
-        _all(Lines([tmp_path / "a"], 100))
+        _all(InputLines([tmp_path / "a"], 100))
 
 
 _NAMES = {"key.separator": "key_separator", "null.marker": "null_marker", "headers.delimiter": "headers_delimiter",
@@ -115,7 +115,7 @@ def test_lines_as_javas_console_producer_reads_them(tmp_path: Path, options: dic
             continue  # an empty text before the delimiter: no header; Java rejects it
         (tmp_path / "a").write_text(text, newline="")
         parse, created, why = text_parser(how), [], None
-        for _, line in _all(Lines([tmp_path / "a"], 100)):
+        for _, line in _all(InputLines([tmp_path / "a"], 100)):
             try:
                 created.append(parse(line))
             except Unfit as exc:
@@ -133,10 +133,10 @@ def _text(data: bytes | None) -> str | None:
 def test_with_several_files_a_line_is_reported_with_its_file(tmp_path: Path) -> None:
     for name in "ab":
         (tmp_path / name).write_text("1\n2\n")
-    lines = Lines([tmp_path / "a", tmp_path / "b"], 100)
+    lines = InputLines([tmp_path / "a", tmp_path / "b"], 100)
     _all(lines)
     assert [lines.where(n) for n in (2, 3)] == [f"{tmp_path / 'a'} line 2", f"{tmp_path / 'b'} line 1"]
-    assert Lines([tmp_path / "a"], 100).where(7) == "line 7"
+    assert InputLines([tmp_path / "a"], 100).where(7) == "line 7"
 
 
 def test_unreadable_files(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from kctl.errors import ConnectionFailed, InvalidFile, OperationFailed, Refused,
 from kctl.protocol.client import ClusterClient
 from kctl.records.produce.batch import ClosedBatch, OpenBatch
 from kctl.records.produce.destination import Destination, check_topic, longest_line
-from kctl.records.produce.input import Lines
+from kctl.records.produce.input import InputLines
 from kctl.records.produce.options import ProduceOptions, ProduceResult, UnacknowledgedRecord
 from kctl.records.produce.outgoing import Outgoing
 from kctl.records.produce.partition_queue import PartitionQueue
@@ -42,7 +42,7 @@ def _run(
     current = state(1)
     destination = Destination(current, limit)
     client = FakeClient(current)
-    lines = Lines(files, longest_line(destination, options, encoded=False))
+    lines = InputLines(files, longest_line(destination, options, encoded=False))
     run = Producing(cast(ClusterClient, client), destination, options, lines, parse)
     run.prepare()
     return run

@@ -16,7 +16,7 @@ from kctl.errors import Busy, OperationFailed, Refused
 from kctl.segment.log.file_users import FileUsage, FileUser, usage_of
 from kctl.segment.log.log_dir_lock import log_dirs_of
 from kctl.segment.verify import repair_index
-from kctl.segment.verify.findings import Finding
+from kctl.segment.verify.findings import FileProblem
 from kctl.segment.verify.repair_index import carry_out, plan_repair
 from kctl.segment.verify.verify import verify
 from segment_files import batch, offset_index, write
@@ -216,7 +216,7 @@ def test_opened_while_it_was_written(folder: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_read_only_file_system(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    findings: tuple[Finding, ...] = verify([folder]).findings
+    findings: tuple[FileProblem, ...] = verify([folder]).findings
     real = os.statvfs(folder)
     monkeypatch.setattr(os, "statvfs", lambda _: os.statvfs_result((*real[:8], real.f_flag | os.ST_RDONLY, real[9])))
     with pytest.raises(Refused, match="read-only"):

@@ -17,7 +17,7 @@ from kctl.segment.dump.query import MAX_MESSAGE_BYTES
 from kctl.segment.find.find import SearchReason, SearchResult, find_offset, find_timestamp, open_log, records, scan
 from kctl.segment.find.find_key import every_record, find_key
 from kctl.segment.format.index_lookup import offset_lookup, time_lookup
-from kctl.segment.format.record import Record
+from kctl.segment.format.record import StoredRecord
 from kctl.segment.log.partition_log import PartitionLog, partition_log, partition_logs
 from kctl.segment.log.source import Source
 from segment_files import BASE_TIMESTAMP, Rec, batch, marker, offset_index, positions, time_index, with_bytes, write
@@ -30,7 +30,7 @@ FOLDERS = sorted(
 HEALTHY = [name for name in FOLDERS if not name.startswith("corrupt")]
 
 
-def every_known(log: PartitionLog) -> list[tuple[Record, bool]]:
+def every_known(log: PartitionLog) -> list[tuple[StoredRecord, bool]]:
     """(record, of a control batch) of a log, read from front to back without any index."""
     found = SearchResult("")
     known = []
@@ -42,7 +42,7 @@ def every_known(log: PartitionLog) -> list[tuple[Record, bool]]:
 
 
 @lru_cache
-def known_of(name: str) -> list[tuple[Record, bool]]:
+def known_of(name: str) -> list[tuple[StoredRecord, bool]]:
     return every_known(partition_log(DATA / name))
 
 

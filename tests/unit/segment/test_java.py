@@ -19,7 +19,7 @@ from kctl.segment.dump.rows import RecordRow
 from kctl.segment.log.log_selection import select_logs
 from kctl.segment.log.log_tally import TallyOptions, read_logs
 from kctl.segment.log.source import Source
-from kctl.segment.verify.findings import Findings
+from kctl.segment.verify.findings import FileProblems
 from kctl.segment.verify.log import LogCheck
 from kctl.segment.verify.log_facts import Companions, LogOptions
 from segment_files import Rec, batch, write
@@ -120,7 +120,7 @@ def test_others_agree(dump: Dump, tmp_path: Path) -> None:
     run = DumpRun([path], DumpOptions(records=True))
     rows = [row for row in run.rows() if isinstance(row, RecordRow)]
     assert (run.damaged == 0) == sound
-    findings = Findings()
+    findings = FileProblems()
     with Source(path) as source:
         options = LogOptions(deep=True, active=True)
         LogCheck(source, None, findings, Companions(), options).run()

@@ -12,7 +12,7 @@ import pytest
 
 from kctl.errors import NotAuthorized, NotFound, UsageError
 from kctl.segment.verify.context import VerifyOptions
-from kctl.segment.verify.findings import CODES, Severity
+from kctl.segment.verify.findings import CODES, ProblemSeverity
 from kctl.segment.verify.verify import verify
 from segment_defects import AT, CASES, INDEX, PARTS, TIMES, TXN, Build, T, a_bit_is_flipped, partition, transactional
 from segment_defects_folders import beyond, log_dir
@@ -63,7 +63,7 @@ def test_where_a_finding_is(tmp_path: Path) -> None:
     folder = a_bit_is_flipped(tmp_path / "orders-0")[0]
     (found,) = verify([folder]).findings
     assert found.file == str(folder / f"{0:020d}.log")
-    assert (found.position, found.offset, found.severity) == (AT[1], 10, Severity.ERROR)
+    assert (found.position, found.offset, found.severity) == (AT[1], 10, ProblemSeverity.ERROR)
 
 
 def test_healthy_files_and_what_was_checked(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from kctl.commands.app import main
 from kctl.errors import UsageError
 from kctl.segment.verify.context import VerifyOptions
-from kctl.segment.verify.findings import Finding
+from kctl.segment.verify.findings import FileProblem
 from kctl.segment.verify.verify import verify
 from segment_defects import INDEX, PARTS, T, partition
 from segment_defects_folders import beyond, log_dir, second_segment
@@ -19,7 +19,7 @@ from segment_files import batch, offset_index, positions, time_index, with_bytes
 Capture = pytest.CaptureFixture[str]
 
 
-def findings(path: Path, *, deep: bool = False) -> list[Finding]:
+def findings(path: Path, *, deep: bool = False) -> list[FileProblem]:
     return list(verify([path], VerifyOptions(deep=deep)).findings)
 
 

@@ -16,7 +16,7 @@ from health_testing import partition, state
 from kctl.base.outcomes import ItemResult
 from kctl.cluster.config_resources import Resource
 from kctl.cluster.log_offsets import LogOffsets
-from kctl.cluster.offsets import Listed
+from kctl.cluster.offsets import ListedOffset
 from kctl.cluster.topic_configs import ConfigSource
 from kctl.commands.app import main
 from kctl.commands.config import diff as config_diff
@@ -111,7 +111,7 @@ def test_times_of_first_records_that_are_not_told(monkeypatch: pytest.MonkeyPatc
     refused = NotAuthorized("topic t: no")
 
     def listed(_client: object, _tps: object, timestamp: int, *_: object, **__: object) -> Any:
-        return ({}, {tp: refused}) if timestamp == 0 else ({tp: Listed(4, 0)}, {})
+        return ({}, {tp: refused}) if timestamp == 0 else ({tp: ListedOffset(4, 0)}, {})
 
     monkeypatch.setattr(offsets, "read_log_offsets", lambda *_, **__: ({tp: LogOffsets(0, 5)}, set(), {}))
     monkeypatch.setattr(offsets, "list_offsets", listed)

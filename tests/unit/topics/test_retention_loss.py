@@ -14,14 +14,14 @@ from kctl.configs.change import ChangedConfig
 from kctl.errors import ConnectionFailed
 from kctl.model import ClusterState, TopicPartition
 from kctl.topics import retention_loss
-from kctl.topics.retention_loss import PartitionLog, loss_of, loss_text, loss_warnings
+from kctl.topics.retention_loss import RetainedLog, loss_of, loss_text, loss_warnings
 from kctl.topics.sizes import ReplicaSizes, TopicSizes
 
 AGE, SIZE = {"retention.ms": 1000}, {"retention.bytes": 250}
 
 
-def _log(start: int, end: int, retained: int | None = None, size: int = 1000, missing: int = 0) -> PartitionLog:
-    return PartitionLog(LogOffsets(start, end), retained, ReplicaSizes(3 * size, missing, size))
+def _log(start: int, end: int, retained: int | None = None, size: int = 1000, missing: int = 0) -> RetainedLog:
+    return RetainedLog(LogOffsets(start, end), retained, ReplicaSizes(3 * size, missing, size))
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def _log(start: int, end: int, retained: int | None = None, size: int = 1000, mi
             "estimate: 15 of 20 records will be deleted (size unknown)",
         ),
         (
-            [_log(0, 10, 5), PartitionLog(None, None, ReplicaSizes(0, 3, None))],
+            [_log(0, 10, 5), RetainedLog(None, None, ReplicaSizes(0, 3, None))],
             AGE,
             (
                 "estimate: 5 of 10 records will be deleted (1.5 kB of 3 kB on disk, all replicas);"
@@ -52,13 +52,13 @@ def _log(start: int, end: int, retained: int | None = None, size: int = 1000, mi
             ),
         ),
         (
-            [PartitionLog(LogOffsets(0, 9), None, ReplicaSizes(0, 1, None))],
+            [RetainedLog(LogOffsets(0, 9), None, ReplicaSizes(0, 1, None))],
             SIZE,
             "no estimate of the deleted records; 1 partition unreadable and not included",
         ),
     ],
 )
-def test_estimate(logs: list[PartitionLog], limits: dict[str, int], text: str) -> None:
+def test_estimate(logs: list[RetainedLog], limits: dict[str, int], text: str) -> None:
     assert loss_text(loss_of(logs, limits)) == text
 
 

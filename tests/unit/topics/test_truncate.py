@@ -12,7 +12,7 @@ from kctl.cluster.offsets import OffsetSpec
 from kctl.errors import ConnectionFailed, InvalidFile, NotAuthorized, Refused
 from kctl.model import TopicPartition
 from kctl.topics.offset_file import parse_offset_file
-from kctl.topics.readers import GroupReader
+from kctl.topics.readers import ReadingGroup
 from kctl.topics.truncate import HIGH_WATERMARK, offsets_at, plan_truncate, planned, truncate, unread
 
 TP = TopicPartition("t", 0)
@@ -121,11 +121,11 @@ def test_nothing_was_begun_when_leaders_refuse_all() -> None:
 def test_what_groups_have_not_read() -> None:
     rows = [planned(TP, 8, 2, 10), planned(TopicPartition("t", 1), 4, 0, 10)]
     readers = [
-        GroupReader("behind", "Empty", 0, {0: 5, 1: 0}),
-        GroupReader("deleted-before-it-read", "Empty", 0, {0: 0}),
-        GroupReader("at-the-end", "Stable", 2, {0: 10, 1: 10}),
-        GroupReader("just-there", "Stable", 2, {0: 8, 1: 4}),
-        GroupReader("never-committed", "Stable", 2, {}),
+        ReadingGroup("behind", "Empty", 0, {0: 5, 1: 0}),
+        ReadingGroup("deleted-before-it-read", "Empty", 0, {0: 0}),
+        ReadingGroup("at-the-end", "Stable", 2, {0: 10, 1: 10}),
+        ReadingGroup("just-there", "Stable", 2, {0: 8, 1: 4}),
+        ReadingGroup("never-committed", "Stable", 2, {}),
     ]
     assert unread(rows, {"t": readers}) == {"behind": 3 + 4, "deleted-before-it-read": 6}
 

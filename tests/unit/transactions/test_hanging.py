@@ -16,14 +16,14 @@ from kctl.model import PartitionState
 from kctl.transactions import abort
 from kctl.transactions.hanging import find_hanging, map_hanging, old_transactions, still_open
 from kctl.transactions.listing import Transaction, TransactionListing, list_transactions, moment, parse_states
-from kctl.transactions.producers import Producer
+from kctl.transactions.producers import ProducerState
 
 NOW = datetime(2026, 11, 22, 12, 0, tzinfo=timezone.utc)
 
 
-def _producer(minutes_ago: float | None, start: int | None = 10, producer_id: int = 7) -> Producer:
+def _producer(minutes_ago: float | None, start: int | None = 10, producer_id: int = 7) -> ProducerState:
     last = None if minutes_ago is None else NOW - timedelta(minutes=minutes_ago)
-    return Producer("t", 0, producer_id, 1, 4, last, None, start)
+    return ProducerState("t", 0, producer_id, 1, 4, last, None, start)
 
 
 def _state(state: str = "Ongoing", producer_id: int = 7, partitions: tuple[str, ...] = ("t-0",)) -> Transaction:
@@ -81,7 +81,7 @@ def test_what_ended_meanwhile_does_not_hang() -> None:
     ],
 )
 def test_what_was_shown_is_what_is_aborted(
-    monkeypatch: pytest.MonkeyPatch, now: list[Producer], error: type[Exception] | None, says: str
+    monkeypatch: pytest.MonkeyPatch, now: list[ProducerState], error: type[Exception] | None, says: str
 ) -> None:
     """Somebody says yes to _producer(20); by then its partition has these."""
     monkeypatch.setattr(abort, "describe_producers", lambda _client, _partitions: (now, {}))

@@ -14,7 +14,7 @@ from kctl.zookeeper import nodes
 from kctl.zookeeper.decode import HIDDEN, decode, meaning
 from kctl.zookeeper.nodes import _natural, grant_of, node_of, parse_path, walk
 from kctl.zookeeper.servers import Server, parse_mntr, parse_srvr, problems, with_monitor
-from kctl.zookeeper.watch import _Snapshot, changes
+from kctl.zookeeper.watch import _NodeSnapshot, changes
 from kctl.zookeeper.wire import Stat
 
 SCRAM = "salt=MXk,stored_key=c3Q=,server_key=c2s=,iterations=4096"
@@ -210,12 +210,12 @@ def test_ensemble_problems(modes: list[str | None], problem: str | None) -> None
     assert (found == []) if problem is None else (problem in " ".join(found))
 
 
-def snapshot(children: set[str] | None = None, **fields: int) -> _Snapshot:
+def snapshot(children: set[str] | None = None, **fields: int) -> _NodeSnapshot:
     node = node_of("/n", b"1", stat(**fields), show_secrets=False)
-    return _Snapshot(node, frozenset(children or ()))
+    return _NodeSnapshot(node, frozenset(children or ()))
 
 
-MISSING = _Snapshot(None, frozenset())
+MISSING = _NodeSnapshot(None, frozenset())
 
 
 @pytest.mark.parametrize(
@@ -231,7 +231,7 @@ MISSING = _Snapshot(None, frozenset())
         (snapshot({"a", "b"}), snapshot({"b", "c"}), [("child removed", "/n/a"), ("child added", "/n/c")]),
     ],
 )
-def test_changes(before: _Snapshot, after: _Snapshot, events: list[tuple[str, str]]) -> None:
+def test_changes(before: _NodeSnapshot, after: _NodeSnapshot, events: list[tuple[str, str]]) -> None:
     assert [(change.event, change.path) for change in changes("/n", before, after)] == events
 
 
