@@ -180,7 +180,7 @@ RULES = (
     ),
     Rule(
         "consumer-isolation", Severity.INFO, "The consumer reads records of aborted transactions", _C,
-        "read_uncommitted is the default. It matters if producers use transactions.",
+        "read_uncommitted is the default. This matters only if producers use transactions.",
         "KIP-98", "Set isolation.level=read_committed.", _per_consumer(_isolation), Versions(since=(0, 11)),
     ),
     Rule(
