@@ -148,7 +148,7 @@ PURGE=no
 
 absolute() { # a path that may be relative and may not exist yet
     case $1 in
-    '') die 2 "a folder has no name" "see ./install.sh --help" ;;
+    '') die 2 "the name of a folder is empty" "see ./install.sh --help" ;;
     *[[:cntrl:]]*) die 2 "the name of a folder contains a control character" "choose another folder" ;;
     esac
     case $1 in
@@ -483,7 +483,7 @@ provision_kafka() {
     record_dirs
     began=$(date +%s)
     "$VENV/bin/kctl" runtime install >>"$LOG" || {
-        say "  Kafka's jars could not be installed; kctl itself is. Run the same command again to resume."
+        say "  kctl is installed, but Kafka's jars could not be installed. Run the same command again to resume."
         exit 5
     }
     "$VENV/bin/python" - <<'END' >>"$STATE/made.new"
@@ -521,7 +521,7 @@ link_kctl() {
     if [ -L "$link" ] && [ "$(readlink -- "$link")" = "$VENV/bin/kctl" ]; then
         record link "$link"
     elif [ -e "$link" ] || [ -L "$link" ]; then
-        say "$link exists and is another kctl; it was not changed. This kctl is $VENV/bin/kctl"
+        say "$link already exists and is a different kctl; it was not changed. To run this kctl: $VENV/bin/kctl"
         return 0
     else
         record link "$link"
@@ -685,7 +685,7 @@ run_test() {
     say ""
     printf '%s' "$RESULTS" >&3
     cat "$REPEATS"/*.outcome >&3 2>/dev/null || true
-    say "all: $(seconds_since "$STARTED") s"
+    say "total: $(seconds_since "$STARTED") s"
     [ "$FAILED" = no ] || exit 1
 }
 
@@ -708,7 +708,7 @@ tests() { # file name, name, pytest's arguments…
     KCTL_TEST_FAILED_FILE=$failures "$VENV/bin/pytest" "$@" </dev/null || code=$?
     verdict=passed
     if [ "$code" = 1 ] && [ -s "$failures" ]; then
-        verdict="$(wc -l <"$failures") failures, repeated below"
+        verdict="$(wc -l <"$failures") failures, retried below"
         printf '%s\n%s\n' "$VENV" "$name" >"${failures%.jsonl}.stage"
     elif [ "$code" != 0 ]; then
         verdict="FAILED (exit $code)"
@@ -725,12 +725,12 @@ repeat_failed() {
         { read -r venv && read -r name; } <"$record"
         outcome=${record%.stage}.outcome
         say ""
-        say "--- once more: what failed of the $name"
+        say "--- retry: failed tests of the stage $name"
         began=$(date +%s)
-        verdict='passed the second time'
+        verdict='passed when retried'
         "$venv/bin/python" tests/support/failed_tests.py "${record%.stage}.jsonl" "$outcome" </dev/null ||
             { verdict=FAILED && FAILED=yes; }
-        RESULTS="${RESULTS}once more, $name: $verdict, $(seconds_since "$began") s
+        RESULTS="${RESULTS}retry of $name: $verdict, $(seconds_since "$began") s
 "
     done
 }
@@ -911,7 +911,7 @@ purge_clusters() {
         "$VENV/bin/python" -c 'import json, sys; [print(c["name"]) for c in json.load(sys.stdin)]' 2>/dev/null |
         while IFS= read -r cluster; do
             "$VENV/bin/kctl" cluster destroy "$cluster" --yes --confirm-cluster "$cluster" >/dev/null </dev/null ||
-                die 5 "cluster $cluster could not be removed" "see kctl cluster status $cluster"
+                die 5 "cluster $cluster could not be removed" "run kctl cluster status $cluster"
         done
 }
 

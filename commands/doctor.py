@@ -62,7 +62,7 @@ def command(
         typer.Option(metavar="DURATION", help="Watch groups this long and count rebalances, e.g. 30s or 5m."),
     ] = None,
     rules: Annotated[
-        bool, typer.Option("--rules", help="List the rules; contacts no cluster. -o wide adds why and fix.")
+        bool, typer.Option("--rules", help="List the rules; contacts no cluster. -o wide adds reason and fix.")
     ] = False,
 ) -> None:
     """Find problems in a cluster or in config files: health, settings, topics, groups, ZooKeeper. Changes nothing.

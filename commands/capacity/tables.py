@@ -153,12 +153,10 @@ def _measured_table(measured: Measurement) -> Table:
     from kctl.capacity.sheet import format_value
 
     columns = [
-        Column("client", "ONE OF KCTL'S ON THIS MACHINE"),
-        Column(
-            "bytes_per_s", "ONE PARTITION, AT LEAST", align="right", show=lambda rate: format_value(rate, BYTES_PER_S)
-        ),
+        Column("client", "KCTL'S CLIENT"),
+        Column("bytes_per_s", "RATE, AT LEAST", align="right", show=lambda rate: format_value(rate, BYTES_PER_S)),
         Column("records", align="right", show=lambda count: f"{count:,}"),
-        Column("bytes", "IN ALL", align="right", show=lambda size: format_value(size, BYTES)),
-        Column("duration_ms", "COUNTED", align="right", show=lambda ms: f"{ms / 1000:.2f}s"),
+        Column("bytes", "BYTES", align="right", show=lambda size: format_value(size, BYTES)),
+        Column("duration_ms", "TIME", align="right", show=lambda ms: f"{ms / 1000:.2f}s"),
     ]
     return Table(columns, _rates(measured))

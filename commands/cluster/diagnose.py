@@ -35,7 +35,7 @@ def diagnose(
     """Find the common cause of unhealthy partitions.
 
     Suspects are brokers, log dirs, racks and leaders. Each is ranked by two shares: the share of the unhealthy
-    partitions that miss a replica there, and the share of its own replicas that are missing. Partitions with records
+    partitions that lack a replica there, and the share of its own replicas that are missing. Partitions with records
     above the high watermark, which consumers cannot read yet, are listed as well. Exit code 1 if there is a problem.
 
     Example: kctl cluster diagnose --watch-for 5s

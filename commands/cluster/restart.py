@@ -58,7 +58,7 @@ def restart(
         bool, typer.Option("--no-election", help="Do not elect the preferred leaders at the end.")
     ] = False,
     abandon: Annotated[
-        bool, typer.Option("--abandon", help="Forget an unfinished rolling restart; stop and start nothing.")
+        bool, typer.Option("--abandon", help="Discard an unfinished rolling restart; start and stop no broker.")
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done; change nothing.")] = False,
 ) -> None:

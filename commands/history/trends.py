@@ -68,8 +68,8 @@ class TrendsOptions:
 def trends(ctx: typer.Context, options: TrendsOptions) -> None:
     """Show trends of lag, topics or disks over weeks and months.
 
-    Each hour of snapshots is rolled up once it has ended, and each day. Rollups stay when snapshots expire. A table has
-    a line for each group and topic, topic, or log dir; other formats have a row for each period.
+    Each completed hour and day of snapshots is rolled up. Roll-ups remain when snapshots expire. A table has a line for
+    each group and topic, topic, or log dir; other formats have a row for each period.
 
     Example: kctl history trends --store ./snapshots --of groups --every day --last 30d
     """
@@ -86,7 +86,7 @@ def report_trends(inv: Invocation, options: TrendsOptions, engine: Callable[[], 
     if (options.group or options.match) and of is not Of.GROUPS:
         raise UsageError(f"{'--group' if options.group else '--match'} does not apply to {of.value}")
     if options.topic and of is Of.LOG_DIRS:
-        raise UsageError("--topic does not apply to log-dirs: their rollups have no topics")
+        raise UsageError("--topic does not apply to log-dirs: their roll-ups have no topics")
     span_ms = parse_duration_ms(options.last)
     if span_ms <= 0:
         raise UsageError("--last must be greater than 0")

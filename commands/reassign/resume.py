@@ -24,7 +24,7 @@ def resume(
     """Resume a run that was killed, stopped or paused.
 
     Moves that the brokers completed in the meantime are not repeated; moves in flight continue. If the run was being
-    cancelled, the cancellation continues.
+    canceled, the cancellation continues.
 
     Example: kctl topic reassign resume --throttle 100MB/s
     """

@@ -21,7 +21,8 @@ def trends(
     master: Annotated[
         str | None,
         typer.Option(
-            metavar="URL", help="Create missing rollups with Spark: local[N], spark://HOST:PORT, … (default: no Spark)."
+            metavar="URL",
+            help="Create missing roll-ups with Spark: local[N], spark://HOST:PORT, … (default: no Spark).",
         ),
     ] = None,
     conf: Conf = None,
@@ -29,8 +30,8 @@ def trends(
 ) -> None:
     """Show trends of lag, topics or disks over weeks and months.
 
-    Each hour of snapshots is rolled up once it has ended, and each day. Rollups stay when snapshots expire. A table has
-    a line for each group and topic, topic, or log dir; other formats have a row for each period.
+    Each completed hour and day of snapshots is rolled up. Roll-ups remain when snapshots expire. A table has a line for
+    each group and topic, topic, or log dir; other formats have a row for each period.
 
     Example: kctl spark trends --store ./snapshots --of groups --every day --last 30d
     """

@@ -29,7 +29,7 @@ def clone(
         bool, typer.Option("--dry-run", help="Show what would be created and copied, without doing it.")
     ] = False,
 ) -> None:
-    """Create a topic like another one, on request with its records.
+    """Copy a topic's partitions and configs; records with --data.
 
     With --data, records are copied with their partition, order, key, headers and timestamp; they get new offsets.
     Records written after the start are not copied. The new topic must not exist, except to resume an interrupted copy.

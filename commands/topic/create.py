@@ -37,7 +37,9 @@ def create(
     ] = None,
     config: Annotated[list[str] | None, CONFIG] = None,
     if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="Skip topics that already exist.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only let the brokers validate it.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Let the brokers validate the topics, without creating them.")
+    ] = False,
 ) -> None:
     """Create topics. Brokers validate the request first; the result is read back.
 

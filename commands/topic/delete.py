@@ -31,7 +31,7 @@ def delete(
     if_exists: Annotated[bool, typer.Option("--if-exists", help="Skip topics that do not exist.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be lost, without deleting it.")] = False,
 ) -> None:
-    """Delete topics with all their data, and wait for the end.
+    """Delete topics with all their data; wait until they are gone.
 
     What would be lost is shown first: size, consumer groups that read the topic, time of the newest record.
 

@@ -36,7 +36,12 @@ class ValidateOptions:
     ] = None
     min_insync_replicas: Annotated[
         int | None,
-        typer.Option("--min-insync-replicas", metavar="N", min=1, help="Of the test topics (default: 2 if possible)."),
+        typer.Option(
+            "--min-insync-replicas",
+            metavar="N",
+            min=1,
+            help="min.insync.replicas of the test topics (default: 2 if possible).",
+        ),
     ] = None
     rate: Annotated[int, typer.Option("--rate", metavar="N", min=1, help="Records per second.")] = 300
     max_gap: Annotated[
@@ -158,7 +163,7 @@ def zookeeper_loss(ctx: typer.Context, options: ValidateOptions) -> None:
 def all_(ctx: typer.Context, options: ValidateOptions) -> None:
     """Run all validations one after another.
 
-    Scenarios that are impossible on this cluster are skipped with a warning. Everything is cleaned up, also after
+    Validations that cannot run on this cluster are skipped with a warning. Everything is cleaned up, also after
     Ctrl-C. If kctl itself is killed, the next `kctl validate` cleans up.
 
     Example: kctl validate all --max-gap 30s --report reliability --yes

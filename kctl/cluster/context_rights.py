@@ -112,7 +112,7 @@ def topic_rights(operations: Sequence[Collection[int]]) -> list[ContextRight]:
     if not operations:
         return [
             ContextRight(
-                "topics", "DESCRIBE", Access.UNKNOWN, "no topic is visible: there is none, or none may be described"
+                "topics", "DESCRIBE", Access.UNKNOWN, "no topic is visible: none exists, or you may not describe any"
             )
         ]
     rights = []
@@ -139,7 +139,7 @@ def _groups(client: ClusterClient, *, may_describe: bool) -> ContextRight:
     if count:
         return ContextRight("groups", "DESCRIBE", Access.PARTLY, f"{count} groups are visible; there may be others")
     return ContextRight(
-        "groups", "DESCRIBE", Access.UNKNOWN, "no group is visible: there is none, or none may be described"
+        "groups", "DESCRIBE", Access.UNKNOWN, "no group is visible: none exists, or you may not describe any"
     )
 
 

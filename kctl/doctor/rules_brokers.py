@@ -248,10 +248,10 @@ RULES = (
     Rule(
         "default-min-isr", Severity.WARNING, "acks=all may wait for the leader only", _B,
         "With min.insync.replicas=1, a write can be acknowledged while every follower is behind. If the leader then "
-        "fails, the write is lost. Acknowledged data survives the loss of min.insync.replicas − 1 brokers. Before you "
-        "raise it to 2: it takes effect immediately for every topic without its own value. A topic with two replicas "
-        "then rejects writes with acks=all while a broker is down. Before 3.7, a topic with one replica rejects all "
-        "of them, and __consumer_offsets rejects every commit.",
+        "fails, the write is lost. Acknowledged data survives the loss of min.insync.replicas − 1 brokers. Raising "
+        "the default to 2 takes effect immediately for every topic without its own value: a topic with two replicas "
+        "then rejects writes with acks=all while one of its brokers is down. Before 3.7, topics with one replica "
+        "reject all such writes; if __consumer_offsets is one of them, brokers reject every commit.",
         "Kafka's documentation, min.insync.replicas; KIP-966",
         "First raise topics with fewer than 3 replicas (`kctl topic reassign plan --replication-factor 3 --topic "
         "NAME`), or give them their own min.insync.replicas. Then run `kctl config set brokers "
@@ -309,7 +309,7 @@ RULES = (
     ),
     Rule(
         "replica-lag-time-long", Severity.WARNING, "Writes wait too long for a hanging follower", _B,
-        "With acks=all, every write waits for a follower that does not answer until the follower leaves the ISR. If "
+        "With acks=all, every write waits for an unresponsive follower until the follower leaves the ISR. If "
         "that takes longer than the producer's delivery.timeout.ms (default: 120 s), the writes fail.",
         "Kafka's documentation, replica.lag.time.max.ms", "Remove replica.lag.time.max.ms (default: 30000).",
         per_broker(_replica_lag_long), Versions(since=(0, 9)),

@@ -116,9 +116,9 @@ _CLASSIC = "KIP-62"
 
 RULES = (
     Rule(
-        "consumer-heartbeat-refused", Severity.ERROR, "Heartbeats are less frequent than the session timeout", _C,
-        "The session expires before the next heartbeat. The consumer does not start (IllegalArgumentException), or is "
-        "removed from the group again and again.",
+        "consumer-heartbeat-refused", Severity.ERROR, "The heartbeat interval is too long", _C,
+        "The interval is not shorter than session.timeout.ms, so the session expires before the next heartbeat. The "
+        "consumer does not start (IllegalArgumentException), or is removed from the group again and again.",
         "org.apache.kafka.clients.consumer.internals.Heartbeat",
         "Set heartbeat.interval.ms to a third of session.timeout.ms.",
         _per_consumer(_heartbeat_refused), Versions(since=(0, 9)),
@@ -145,8 +145,8 @@ RULES = (
     ),
     Rule(
         "consumer-poll-interval", Severity.WARNING, "max.poll.interval.ms is shorter than the session timeout", _C,
-        "A consumer that does not call poll() for max.poll.interval.ms leaves the group. Processing a batch needs more "
-        "time than a heartbeat.",
+        "A consumer that does not call poll() for max.poll.interval.ms leaves the group. The limit "
+        "must exceed the time to process a whole batch.",
         _CLASSIC, "Set max.poll.interval.ms=300000, or more than the slowest batch needs.", _per_consumer(_poll),
         Versions(since=(0, 10, 1)),
     ),
@@ -180,7 +180,7 @@ RULES = (
     ),
     Rule(
         "consumer-isolation", Severity.INFO, "The consumer reads records of aborted transactions", _C,
-        "read_uncommitted is the default. It matters if producers use transactions.",
+        "read_uncommitted is the default. This matters only if producers use transactions.",
         "KIP-98", "Set isolation.level=read_committed.", _per_consumer(_isolation), Versions(since=(0, 11)),
     ),
     Rule(
@@ -209,7 +209,7 @@ RULES = (
         "With group.protocol=consumer, brokers decide these values (group.consumer.*). The consumer fails with "
         "ConfigException.",
         "KIP-848, org.apache.kafka.clients.consumer.ConsumerConfig.checkUnsupportedConfigs…",
-        "Remove them. Choose the assignor with group.remote.assignor, and the timeouts with `kctl config set "
+        "Remove these settings. Choose the assignor with group.remote.assignor, and the timeouts with `kctl config set "
         "group/NAME`.",
         _per_consumer(_mixed_protocols), Versions(since=(4, 0)),
     ),

@@ -271,8 +271,8 @@ RULES = (
     ),
     Rule(
         "shared-log-dirs", Severity.ERROR, "Two brokers on one machine share a log dir", _F,
-        "The second broker does not start, because the log dir is locked. (Files with a port in common belong to "
-        "different machines.)",
+        "The second broker does not start, because the log dir is locked. (This check assumes "
+        "that files with the same port belong to different machines.)",
         "kafka.log.LogManager.lockLogDirs", "Give each broker its own log dirs.", _shared_log_dirs,
     ),
     Rule(

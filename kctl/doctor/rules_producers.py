@@ -171,7 +171,7 @@ RULES = (
     ),
     Rule(
         "producer-duplicates", Severity.INFO, "A retry can write a record twice", _P,
-        "When an acknowledgement is lost, the producer sends the batch again. Measured: up to 70 duplicates after a "
+        "When an acknowledgment is lost, the producer sends the batch again. Measured: up to 70 duplicates after a "
         "leader was killed, none with idempotence. Idempotence is the default since 3.0. Conflicting acks, retries or "
         "in-flight requests silently disable it.",
         "KIP-98, KIP-679", "Set enable.idempotence=true.", _per_producer(_duplicates), Versions(since=(0, 11)),
@@ -212,7 +212,7 @@ RULES = (
         _per_producer(_request_size),
     ),
     Rule(
-        "producer-buffer", Severity.WARNING, "The buffer holds hardly one batch", _P,
+        "producer-buffer", Severity.WARNING, "The buffer holds fewer than two batches", _P,
         "While the buffer is full, send() blocks for up to max.block.ms.",
         "Kafka's documentation, buffer.memory",
         "Set buffer.memory to many times batch.size (default: 32 MiB).",

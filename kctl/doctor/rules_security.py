@@ -99,13 +99,13 @@ RULES = (
         "advertised-listeners", Severity.ERROR, "Clients are directed to addresses that they cannot reach",
         ("state", "bootstrap_host"),
         "Brokers return advertised.listeners to clients, and clients connect to these addresses. A loopback address "
-        "sends each client to its own machine. (info: this check itself connected through loopback.)",
+        "sends each client to its own machine. (The severity is info if the check connected through loopback.)",
         "Kafka's documentation, advertised.listeners",
         "Set advertised.listeners on each broker to a host name that clients can resolve.",
         _advertised,
     ),
     Rule(
-        "mixed-listeners", Severity.INFO, "Only one of several listeners is advertised on loopback", _B,
+        "mixed-listeners", Severity.INFO, "Some listeners are advertised on loopback, others are not", _B,
         "Only clients on the broker machine can use the loopback listener. That is right for a sidecar; otherwise it "
         "is a mistake.",
         "Kafka's documentation, advertised.listeners",

@@ -236,7 +236,7 @@ RULES = (
         "Kafka deletes whole segments, so a partition keeps up to log.retention.bytes plus one segment. Plan disks for "
         "partitions × (retention.bytes + segment.bytes) × replicas.",
         "kafka.log.UnifiedLog.deleteRetentionSizeBreachedSegments",
-        "Lower log.segment.bytes, or plan disks for one segment more per partition.",
+        "Lower log.segment.bytes, or plan disks for one more segment per partition.",
         per_broker(_retention_bytes),
     ),
     Rule(
@@ -294,8 +294,8 @@ RULES = (
     ),
     Rule(
         "large-partitions", Severity.INFO, "Very large partitions", ("log_dirs",),
-        "A partition is moved, and recovered after a disk failure, as a whole. 25 GB take minutes to hours of a "
-        "broker's network.",
+        "A partition is always moved as a whole, also to replace a failed disk. Copying 25 GB occupies a broker's "
+        "network for minutes to hours.",
         "Rule of thumb: up to 25 GB per partition",
         "Add partitions to topics that do not depend on the order of keys, or shorten the retention.",
         _large_partitions,

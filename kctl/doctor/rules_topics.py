@@ -271,7 +271,7 @@ RULES = (
         "topic-size-limit", Severity.INFO, "The topic's retention size is smaller than a segment", _BOTH,
         "Kafka deletes whole segments, so a partition keeps up to retention.bytes plus one segment.",
         "kafka.log.UnifiedLog.deleteRetentionSizeBreachedSegments",
-        "Lower segment.bytes, or plan disks for one segment more per partition.",
+        "Lower segment.bytes, or plan disks for one more segment per partition.",
         _retention_bytes,
     ),
     Rule(

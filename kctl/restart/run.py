@@ -17,7 +17,7 @@ from kctl.restart.restart_run import POLL_S, NotFinished, RestartRun, ids, ms, s
 from kctl.restart.snapshot import GateSnapshot
 from kctl.restart.steps import BrokerPhase, RestartStep, situation
 
-HOW_TO_RESUME = "run the same command again to resume, or with --abandon to forget the run"
+HOW_TO_RESUME = "run the same command again to resume, or add --abandon to discard the run"
 
 
 def carry_out(run: RestartRun) -> None:
@@ -59,7 +59,7 @@ def _same_cluster(run: RestartRun) -> None:
     if live_id != run.state.cluster_id:
         raise OperationFailed(
             f"this is cluster {live_id}, but the run is of {run.state.cluster_id}",
-            hint="forget the run with --abandon",
+            hint="add --abandon to discard the run",
         )
 
 

@@ -51,6 +51,12 @@ _NEXT = {
     RestartStep.STARTED: BrokerPhase.STARTED,
     RestartStep.IN_SYNC: BrokerPhase.DONE,
 }
+_PAST = {  # of an open broker, when the run ended
+    BrokerPhase.STOPPING: "was being stopped",
+    BrokerPhase.STOPPED: "was stopped",
+    BrokerPhase.STARTING: "was being started",
+    BrokerPhase.STARTED: "was started but not in sync",
+}
 
 
 @dataclass
@@ -141,8 +147,8 @@ def situation(state: RestartState, there: Collection[int] | None = None) -> str:
     rows = []
     for node, row in state.brokers.items():
         if row.open:
-            now = "" if there is None else ", and up now" if node in there else ", and down now"
-            rows.append(f"broker {node} is {row.phase.value}{now}")
+            now = "" if there is None else " and is up now" if node in there else " and is down now"
+            rows.append(f"broker {node} {_PAST[row.phase]}{now}")
     done = [node for node, row in state.brokers.items() if row.phase is BrokerPhase.DONE]
     if done:
         rows.append(f"restarted: {', '.join(map(str, done))}")

@@ -79,8 +79,8 @@ NOTES = {
     ),
     "spark-day": (
         "The goals were 5 minutes for the day, 15 s for its last 15 minutes (**missed by 2 s**) and 20 s for the month."
-        " The last 15 minutes include the 60 minutes before, which rates and windows need: 7.5 million rows. The cost"
-        " per partition, for 100,000 partitions, is as large again."
+        " The last 15 minutes include the 60 minutes before, which rates and windows need: 7.5 million rows. The"
+        " fixed cost of the 100,000 partitions is as large as that of these rows."
     ),
 }
 
@@ -118,7 +118,7 @@ def _section(title: str, body: dict[str, Any]) -> list[str]:
         lines.append(f"\n{NOTES[body['case']]}")
     lines.append(
         f"\n{body['at'][:10]}, {machine['cores']} × {machine['cpu']}, {memory} GB, Linux {machine['kernel']}, "
-        f"Python {machine['python']}, load {machine['load_1m']:.1f}, {runs} runs each.\n"
+        f"Python {machine['python']}, load {machine['load_1m']:.1f}, {runs} {'run' if runs == 1 else 'runs'} each.\n"
     )
     return lines
 

@@ -55,7 +55,7 @@ def test_entries_are_as_long_as_their_fields() -> None:
     rows = re.findall(r"^\| `\.(?:\w+)` \| (\d+) \| ([^|]+) \|", PAGE, re.MULTILINE)
     assert [int(size) for size, _ in rows] == [8, 12, 34]
     assert all(bits(entry.split("(")[0]) == 8 * int(size) for size, entry in rows)
-    snapshot = re.search(r"^\| `\.snapshot` \| ([^:]+)(\d\d) bytes a producer: (.*?)\.", PAGE, re.MULTILINE)
+    snapshot = re.search(r"^\| `\.snapshot` \| ([^:]+)(\d\d) bytes per producer: (.*?)\.", PAGE, re.MULTILINE)
     assert snapshot is not None
     head, size, producer = snapshot.groups()
     assert bits(producer) == 8 * int(size)

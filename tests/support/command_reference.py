@@ -20,7 +20,7 @@ TARGET = Path(__file__).resolve().parents[2] / "docs" / "reference.md"
 
 HEAD = """# Command reference
 
-Made from the program itself by `python tests/support/command_reference.py`; a test fails when it is stale.
+Generated from the program by `python tests/support/command_reference.py`; a test fails if the page is stale.
 """
 
 
@@ -57,7 +57,7 @@ def _commands(path: str, group: Any) -> Iterator[str]:
 
 def render() -> str:
     """Return the whole reference as Markdown."""
-    lines = [HEAD, "## Global options\n", "Every command accepts them, before or after its name.\n"]
+    lines = [HEAD, "## Global options\n", "Every command accepts these options, before or after its name.\n"]
     lines += ["| option | meaning |", "| --- | --- |", *_option_rows(list(common_options())), ""]
     for name, (_, text) in GROUPS.items():
         lines += [f"## kctl {name}\n"]

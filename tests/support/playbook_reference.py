@@ -26,7 +26,7 @@ from kctl.playbook.expressions.limits import (
     MAX_VALUES,
 )
 from kctl.playbook.expressions.value_tests import TESTS
-from kctl.playbook.model import FAILURE_FIELDS, MAX_INCLUDE_DEPTH, PARAMETER_TYPES, REGISTER_FIELDS, RESERVED_NAMES
+from kctl.playbook.model import MAX_INCLUDE_DEPTH, PARAMETER_TYPES, REGISTER_FIELDS, RESERVED_NAMES
 from kctl.playbook.operations import Argument, Operation, operations
 from kctl.playbook.read import MAX_STEPS
 from kctl.playbook.read_steps import STEP_KEYS
@@ -38,27 +38,29 @@ BEGIN = "<!-- reference: made by tests/support/playbook_reference.py -->\n"
 END = "<!-- end of the reference -->\n"
 
 _KEYS = {
-    "playbook": "1, the version of this format.",
-    "name": "Small letters, digits and `-`.",
-    "description": "What it is for.",
-    "parameters": "By name; below.",
-    "steps": "The list of steps, one after the other.",
-    "on_failure": "Steps that are done when one failed.",
-    "finally": "Steps that are always done at the end, also after Ctrl-C.",
+    "playbook": "Version of the format: 1.",
+    "name": "Lowercase letters, digits and `-`.",
+    "description": "Purpose of the playbook.",
+    "parameters": "Parameters by name; see below.",
+    "steps": "Steps, run in this order.",
+    "on_failure": "Steps that run if a step failed.",
+    "finally": "Steps that always run at the end, also after Ctrl-C.",
 }
 _PARAMETER_KEYS = {
-    "type": f"One of {', '.join(f'`{each}`' for each in PARAMETER_TYPES)}; string without.",
-    "description": "What `kctl playbook show` tells.",
-    "default": "Its value when none is given. Without a default a value is required; `null` makes it optional.",
-    "secret": "`true`: never shown and never stored; given by `--secret NAME=@FILE` or `KCTL_PARAM_NAME`.",
-    "choices": "The values that it can have.",
-    "minimum": "Of a number.",
-    "maximum": "Of a number.",
+    "type": f"One of {', '.join(f'`{each}`' for each in PARAMETER_TYPES)} (default: `string`).",
+    "description": "Shown by `kctl playbook show`.",
+    "default": "Value if none is set. Without a default, a value is required; `null` makes the parameter optional.",
+    "secret": "`true`: never shown or stored; set with `--secret NAME=@FILE` or `KCTL_PARAM_NAME`.",
+    "choices": "Allowed values.",
+    "minimum": "Lowest allowed number.",
+    "maximum": "Highest allowed number.",
 }
 _OPERATORS = """\
-`+ - * / // % **` of numbers, `+` of texts and of lists, `~` puts texts and numbers together; `== != < <= > >=`, `in`,
-`not in`, `is`; `and`, `or`, `not`, which take true and false only; `a if b else c`; `x.key`, `x['key']`, `x[0]`,
-`x[1:3]`; lists, mappings, numbers, quoted texts, `true`, `false`, `none`.
+- numbers: `+ - * / // % **`; strings and lists: `+`; `~` joins strings and numbers to a string
+- comparisons: `== != < <= > >=`, `in`, `not in`, `is`
+- booleans: `and`, `or`, `not` (only `true` and `false` are accepted); `a if b else c`
+- access: `x.key`, `x['key']`, `x[0]`, `x[1:3]`
+- literals: lists, mappings, numbers, quoted strings, `true`, `false`, `none`
 """
 
 
@@ -83,13 +85,13 @@ def _builtin() -> Iterator[str]:
         short = f" In short: `{step.name}: {step.short.upper()}`." if step.short else ""
         yield f"**`{step.name}`** {step.summary}{short}\n"
         if step.free:
-            yield "Its keys are the names.\n"
+            yield "The keys are the names of the variables.\n"
             continue
-        yield from _table(("argument", "is", "meaning"), (_own_row(each) for each in step.arguments))
+        yield from _table(("argument", "type", "meaning"), (_own_row(each) for each in step.arguments))
 
 
 def _own_row(argument: BuiltinArgument) -> tuple[str, str, str]:
-    kinds = {"texts": "list of texts", "flag": "true or false", "condition": "expression"}
+    kinds = {"text": "string", "texts": "list of strings", "flag": "true or false", "condition": "expression"}
     kind = " or ".join(argument.choices) or kinds.get(argument.kind, argument.kind)
     if argument.kind == "condition" and argument.many:
         kind = "expression, or list of them"
@@ -97,7 +99,7 @@ def _own_row(argument: BuiltinArgument) -> tuple[str, str, str]:
 
 
 def _functions(table: Mapping[str, Function]) -> Iterator[str]:
-    yield from _table(("name", "gives"), ((f"`{_call(name, each)}`", each.summary) for name, each in table.items()))
+    yield from _table(("name", "result"), ((f"`{_call(name, each)}`", each.summary) for name, each in table.items()))
 
 
 def _call(name: str, function: Function) -> str:
@@ -121,7 +123,7 @@ def _operations() -> Iterator[str]:
 
 def _effect(operation: Operation) -> str:
     if not operation.changes:
-        return "only reads"
+        return "read-only"
     return "changes" if operation.dry_run else "changes, no dry run"
 
 
@@ -140,32 +142,34 @@ def _argument(argument: Argument) -> str:
 def render() -> str:
     """Return the reference as Markdown."""
     lines = ["### Keys of a playbook\n", *_keys(_KEYS)]
-    lines += [f"A part has {MAX_STEPS:,} steps at most.\n"]
+    lines += [f"`steps`, `on_failure` and `finally` have at most {MAX_STEPS:,} steps each.\n"]
     lines += ["### Keys of a parameter\n", *_keys(_PARAMETER_KEYS)]
-    lines += ["### Keys of a step\n", "One operation, or one of the steps below, is a key of the step as well.\n"]
+    lines += [
+        "### Keys of a step\n",
+        "Each step also has one key that is an operation or one of the built-in steps below.\n",
+    ]
     lines += [*_keys(STEP_KEYS)]
-    lines += ["### Steps of playbooks' own\n", *_builtin()]
-    lines += [f"Includes are nested {MAX_INCLUDE_DEPTH} deep at most, and no playbook includes itself.\n"]
+    lines += ["### Built-in steps\n", *_builtin()]
+    lines += [f"Includes may be nested {MAX_INCLUDE_DEPTH} levels deep. A playbook must not include itself.\n"]
     lines += ["### Names in expressions\n"]
-    given = {**RESERVED_NAMES, "a register": f"what became of its step: {', '.join(REGISTER_FIELDS)}"}
-    lines += [*_table(("name", "is"), ((name if " " in name else f"`{name}`", text) for name, text in given.items()))]
-    lines += [f"`failure` has {', '.join(f'`{each}`' for each in FAILURE_FIELDS)}."]
+    given = {**RESERVED_NAMES, "a register": f"the result of its step: {', '.join(REGISTER_FIELDS)}"}
+    lines += [
+        *_table(("name", "meaning"), ((name if " " in name else f"`{name}`", text) for name, text in given.items()))
+    ]
     streams = ", ".join(f"`{name.replace(' ', '.')}`" for name in sorted(JSON_LINES))
-    lines += [f"`value` is what the command prints with `-o json`; of {streams} a list, also of one record or none.\n"]
+    lines += [f"`value` is the JSON output of the command (`-o json`). For {streams}, it is always a list.\n"]
     lines += ["### Operators\n", _OPERATORS]
-    limits = f"{MAX_CHARACTERS:,} characters at most, a text {MAX_TEXT >> 20} MiB, a list {MAX_ITEMS:,} items"
-    inserted = (
-        f"{MAX_VALUES:,} values and {MAX_RESULT >> 20} Mi characters at most, each counted as often as it is there"
-    )
-    lines += [f"An expression has {limits}, a whole number 64 bits."]
-    nesting = f"Operators, filters and brackets nest {MAX_NESTING} deep"
-    lines += [f"{nesting}; the expressions of one argument have {CPU_SECONDS:g} s of CPU time."]
-    inserted = f"{inserted}, in {MAX_DEPTH} levels; a text {MAX_TEXT_EXPRESSIONS:,} expressions"
-    lines += [f"What is inserted into one step has {inserted}.\n"]
+    limits = f"at most {MAX_CHARACTERS:,} characters, a string {MAX_TEXT >> 20} MiB, a list {MAX_ITEMS:,} items"
+    lines += [f"An expression has {limits}, an integer 64 bits."]
+    nesting = f"Operators, filters and brackets may be nested {MAX_NESTING} levels deep"
+    lines += [f"{nesting}. The expressions of one argument may use {CPU_SECONDS:g} s of CPU time."]
+    inserted = f"Expressions insert at most {MAX_VALUES:,} values and {MAX_RESULT >> 20} Mi characters into one step"
+    repeated = f"repetitions count), nested at most {MAX_DEPTH} levels deep"
+    lines += [f"{inserted} ({repeated}. A string has at most {MAX_TEXT_EXPRESSIONS:,} expressions.\n"]
     lines += ["### Filters\n", "`value | filter`, or `value | filter(arguments)`.\n", *_functions(FILTERS)]
     lines += ["### Tests\n", "`value is test`, `value is not test(argument)`.\n", *_functions(TESTS)]
     lines += ["### Functions\n", *_functions(FUNCTIONS)]
-    lines += ["### Operations\n", "What each argument means is said by `kctl COMMAND --help`.\n", *_operations()]
+    lines += ["### Operations\n", "`kctl COMMAND --help` describes the arguments.\n", *_operations()]
     return "\n".join(lines).rstrip() + "\n"
 
 

@@ -23,8 +23,8 @@ _PHASES = {
     RunStep.THROTTLE_SET: "setting the throttle",
     RunStep.THROTTLE_RESTORE: "restoring the throttle",
     RunStep.BATCH_START: "starting the next batch",
-    RunStep.BATCH_CANCEL: "cancelling the batch",
-    RunStep.CANCEL_START: "cancelling moves in flight",
+    RunStep.BATCH_CANCEL: "canceling the batch",
+    RunStep.CANCEL_START: "canceling moves in flight",
     RunStep.ELECT_START: "electing preferred leaders",
     RunStep.END: "verifying the result",
 }
@@ -67,7 +67,7 @@ def pause(run: Run, *, now: bool) -> None:
     """Complete the batch, or cancel it (`now`), then restore throttles. Raises like `cancel`; Refused if canceled."""
     if run.state.mode is Mode.CANCELLED:
         raise Refused(
-            "the run is being cancelled, not paused",
+            "the run is being canceled, not paused",
             hint="to continue: `kctl topic reassign cancel`",
             reason=Reason.RUN_STATE,
         )

@@ -312,7 +312,7 @@ def test_a_foreign_kctl_is_left_alone(installer: Installer) -> None:
     said = installer.ok(
         "--no-spark", "--no-kafka", "--prefix", str(installer.home / "opt"), "--bin-dir", str(foreign.parent)
     )
-    assert f"{foreign} exists and is another kctl; it was not changed" in said
+    assert f"{foreign} already exists and is a different kctl; it was not changed" in said
     assert (installer.home / "opt/venv/bin/kctl").exists()
     installer.ok("--uninstall", "--prefix", str(installer.home / "opt"))
     assert installer.left() == ["bin", "bin/kctl"]

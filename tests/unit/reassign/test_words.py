@@ -126,7 +126,7 @@ def test_rest_of_a_run() -> None:
     )
     assert rest_line(STATE, rate_bytes=None).endswith("without a throttle")
     assert "the final steps remain" in rest_line(replace(STATE, batches_done=1), rate_bytes=None)
-    assert "being cancelled" in rest_line(replace(STATE, mode=Mode.CANCELLED), rate_bytes=None)
+    assert "being canceled" in rest_line(replace(STATE, mode=Mode.CANCELLED), rate_bytes=None)
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,7 @@ def test_a_broker_that_does_not_start_ends_it_there_and_the_next_run_begins_with
     assert "broker 2 did not start" in caught.value.message
     hint = str(caught.value.hint)
     assert "FATAL" in hint
-    assert "broker 2 is in its start, and down now; restarted: 1; not restarted: 3" in hint
+    assert "broker 2 was being started and is down now; restarted: 1; not restarted: 3" in hint
     assert "run the same command again to resume" in hint
     assert cluster.up == {1, 3}
     cluster.stays_down, cluster.acted = set(), []
@@ -123,7 +123,7 @@ def test_a_broker_that_does_not_stop_ends_it_there() -> None:
     cluster = Simulated(hangs={1})
     with pytest.raises(NotFinished, match="broker 1 did not stop") as caught:
         restart(cluster)
-    assert "broker 1 is in its stop, and up now; not restarted: 2, 3" in str(caught.value.hint)
+    assert "broker 1 was being stopped and is up now; not restarted: 2, 3" in str(caught.value.hint)
     cluster.hangs = set()
     restart(cluster)  # it never went: its turn comes again
     assert [act for act in cluster.acted if act.startswith("stop")] == ["stop 1", "stop 1", "stop 2", "stop 3"]
@@ -405,4 +405,4 @@ def test_the_situation_in_words() -> None:
         held.append("stop", broker=1)
         held.append("stopped", broker=1, stop_ms=5)
     found = replay(journal.read(held.path), name="j")
-    assert situation(found) == "broker 1 is stopped; not restarted: 2, 3"
+    assert situation(found) == "broker 1 was stopped; not restarted: 2, 3"
