@@ -11,7 +11,7 @@ from pathlib import Path
 
 from kctl.deploy import ports
 from kctl.deploy.host import Host
-from kctl.deploy.layout import LayoutRequest, build_spec
+from kctl.deploy.layout_request import LayoutRequest, build_spec
 from kctl.deploy.nodes import NodeKind
 from kctl.deploy.runtime.class_archive import kafka_archives
 from kctl.deploy.runtime.java import Java

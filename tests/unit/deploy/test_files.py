@@ -11,7 +11,8 @@ import pytest
 from kctl.base.properties import parse_properties
 from kctl.deploy.broker_settings import known_settings
 from kctl.deploy.files import HIDDEN, config_files, without_secrets
-from kctl.deploy.layout import ClusterSpec, LayoutRequest, build_spec
+from kctl.deploy.layout import ClusterSpec
+from kctl.deploy.layout_request import LayoutRequest, build_spec
 
 GOLDEN = Path(__file__).parents[2] / "data" / "cluster"
 CASES: dict[str, dict[str, Any]] = {

@@ -8,19 +8,8 @@ from typing import Any
 
 import pytest
 
-from kctl.deploy.layout import (
-    ClusterSpec,
-    LayoutRequest,
-    build_spec,
-    check_chroot,
-    check_directory,
-    check_name,
-    check_request,
-    heap_bytes,
-    port_count,
-    racks,
-    spec_to_json,
-)  # fmt: skip
+from kctl.deploy.layout import ClusterSpec, check_chroot, check_directory, check_name, heap_bytes, spec_to_json
+from kctl.deploy.layout_request import LayoutRequest, build_spec, check_request, port_count, racks
 from kctl.deploy.store import parse_spec
 from kctl.errors import InvalidFile, NotFound, UsageError
 
@@ -50,7 +39,7 @@ def test_layout(layout: str) -> None:
     assert [z.id for z in spec.zookeepers] == list(range(1, len(zookeepers) + 1))
     assert [b.port for b in spec.brokers] == brokers
     assert [b.id for b in spec.brokers] == list(range(1, len(brokers) + 1))
-    assert spec.ports == set(range(9000, 9000 + port_count(layout, None)))
+    assert spec.ports == set(range(9000, 9000 + port_count(LayoutRequest(name="dev", layout=layout))))
     assert spec.bootstrap_servers == tuple(f"127.0.0.1:{p}" for p in brokers)
     assert spec.zookeeper_connect == ",".join(f"127.0.0.1:{z[0]}" for z in zookeepers) + "/kafka"
 
