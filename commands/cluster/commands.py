@@ -311,9 +311,11 @@ def warm(
 ) -> None:
     """Create the Java class archives that make clusters start faster.
 
-    Starting a cluster then takes a third less CPU. To create them, a ZooKeeper and a broker run for a few seconds.
+    Starting a cluster then takes a third less CPU. To create them, a small cluster runs for a few seconds.
 
-    Example: kctl cluster warm
+    Examples:
+    kctl cluster warm
+    kctl cluster warm --kafka-version 4.4.0
     """
     from kctl.deploy.host import LocalHost
     from kctl.deploy.runtime.java import find_java

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kctl.base.properties import property_sections
-from kctl.deploy.layout import LOOPBACK, BrokerNode, ClusterSpec, ControllerNode, heap_bytes
+from kctl.deploy.layout import LOOPBACK, BrokerNode, ClusterSpec, ControllerNode, heap_bytes, is_kafka_4
 
 _SESSION_TIMEOUT_MS = 6_000
 _INTERNAL_PARTITIONS = 10
@@ -100,8 +100,19 @@ def _safety(spec: ClusterSpec) -> list[Section]:
                 ("transaction.state.log.replication.factor", str(replicas)),
                 ("transaction.state.log.min.isr", str(in_sync)),
                 ("transaction.state.log.num.partitions", str(_INTERNAL_PARTITIONS)),
+                *(_share_groups(replicas, in_sync) if is_kafka_4(spec.kafka_version) else ()),
             ],
         ),
+    ]
+
+
+def _share_groups(replicas: int, in_sync: int) -> list[tuple[str, str]]:
+    """Return the settings of the topic with the state of share groups (Kafka 4.x, KIP-932)."""
+    prefix = "share.coordinator.state.topic"
+    return [
+        (f"{prefix}.replication.factor", str(replicas)),
+        (f"{prefix}.min.isr", str(in_sync)),
+        (f"{prefix}.num.partitions", str(_INTERNAL_PARTITIONS)),
     ]
 
 

@@ -177,7 +177,7 @@ class ClusterSpec:
         return self.folder(node) / ("zoo.cfg" if isinstance(node, ZooKeeperNode) else "server.properties")
 
     def log4j_path(self, node: Node) -> Path:
-        return self.folder(node) / ("log4j2.properties" if uses_log4j2(self.kafka_version) else "log4j.properties")
+        return self.folder(node) / ("log4j2.properties" if is_kafka_4(self.kafka_version) else "log4j.properties")
 
     def log_path(self, node: Node) -> Path:
         """Return the path of the log that log4j writes and rolls."""
@@ -246,8 +246,8 @@ def heap_bytes(heap: str) -> int:
     return size
 
 
-def uses_log4j2(kafka_version: str) -> bool:
-    """Return True for Kafka 4.0 and later, which log through log4j 2 (KIP-653)."""
+def is_kafka_4(kafka_version: str) -> bool:
+    """Return True for Kafka 4.0 and later: no ZooKeeper, log4j 2 (KIP-653), share groups."""
     return int(kafka_version.split(".", maxsplit=1)[0]) >= 4
 
 

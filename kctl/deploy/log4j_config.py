@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kctl.base.properties import property_sections
-from kctl.deploy.layout import ClusterSpec, Node, ZooKeeperNode, uses_log4j2
+from kctl.deploy.layout import ClusterSpec, Node, ZooKeeperNode, is_kafka_4
 
 Section = tuple[str, list[tuple[str, str]]]
 _PATTERN = "[%d] %p %m (%c)%n"
@@ -25,7 +25,7 @@ def render_log4j(spec: ClusterSpec, node: Node) -> str:
         quiet = {"org.apache.zookeeper.server.NIOServerCnxn": "WARN"}
     elif spec.uses_kraft:
         quiet = {"state.change.logger": "WARN"}
-    sections = _log4j2(spec, node, quiet) if uses_log4j2(spec.kafka_version) else _log4j(spec, node, quiet)
+    sections = _log4j2(spec, node, quiet) if is_kafka_4(spec.kafka_version) else _log4j(spec, node, quiet)
     return property_sections(header, sections)
 
 

@@ -24,7 +24,7 @@ from kctl.deploy.layout import (
     ControllerNode,
     Node,
     ZooKeeperNode,
-    uses_log4j2,
+    is_kafka_4,
 )
 from kctl.deploy.process import ProcessIdentity
 from kctl.errors import KctlError
@@ -38,6 +38,8 @@ _MAX_RECORD_BYTES = 64 << 10
 
 Intent = Literal["running", "stopped"]
 NodeKind = Literal["zookeeper", "controller", "broker"]
+# Class archives: the nodes of KRaft layouts share one, since brokers and controllers load nearly the same classes.
+ArchiveKind = Literal["zookeeper", "broker", "kraft"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,12 @@ def kind_of(node: Node) -> NodeKind:
     return "controller" if isinstance(node, ControllerNode) else "zookeeper"
 
 
+def archive_kind_of(spec: ClusterSpec, node: Node) -> ArchiveKind:
+    if spec.uses_kraft:
+        return "kraft"
+    return "broker" if isinstance(node, BrokerNode) else "zookeeper"
+
+
 def java_command(spec: ClusterSpec, node: Node, java: Path, *, archive_flags: Sequence[str] = ()) -> list[str]:
     """Return the argv of a node. archive_flags: Java's options for class archives.
 
@@ -93,7 +101,7 @@ def java_command(spec: ClusterSpec, node: Node, java: Path, *, archive_flags: Se
 
 def log4j_flag(spec: ClusterSpec, node: Node) -> str:
     """Return the JVM option that names the node's logging configuration."""
-    key = "log4j2.configurationFile" if uses_log4j2(spec.kafka_version) else "log4j.configuration"
+    key = "log4j2.configurationFile" if is_kafka_4(spec.kafka_version) else "log4j.configuration"
     return f"-D{key}={spec.log4j_path(node).as_uri()}"
 
 

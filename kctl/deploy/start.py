@@ -19,7 +19,7 @@ from kctl.deploy.files import write_missing
 from kctl.deploy.host import Host
 from kctl.deploy.interrupts import deferred_interrupts
 from kctl.deploy.layout import BrokerNode, ClusterSpec, Node, ZooKeeperNode
-from kctl.deploy.nodes import NodeKind, NodeProcess, note_stopped, observe
+from kctl.deploy.nodes import ArchiveKind, NodeProcess, note_stopped, observe
 from kctl.deploy.runtime.class_archive import kafka_archives
 from kctl.deploy.runtime.java import Java
 from kctl.deploy.start_kraft import start_kraft
@@ -58,7 +58,7 @@ def start(
     only: Collection[str] | None = None,
     timeout_s: float = DEFAULT_TIMEOUT_S,
     progress: ProgressReporter | None = None,
-    archive_flags: Mapping[NodeKind, Sequence[str]] | None = None,
+    archive_flags: Mapping[ArchiveKind, Sequence[str]] | None = None,
 ) -> StartResult:
     """Start the stopped nodes, resume the paused ones, and wait until the cluster is ready.
 
@@ -105,8 +105,8 @@ def start(
 
 
 def _archive_flags(
-    spec: ClusterSpec, java: Java, overrides: Mapping[NodeKind, Sequence[str]] | None
-) -> Mapping[NodeKind, Sequence[str]]:
+    spec: ClusterSpec, java: Java, overrides: Mapping[ArchiveKind, Sequence[str]] | None
+) -> Mapping[ArchiveKind, Sequence[str]]:
     if overrides is not None:
         return overrides
     archives = kafka_archives(java, spec.kafka_libs, spec.kafka_version)

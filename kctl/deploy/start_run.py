@@ -11,7 +11,7 @@ from kctl.deploy import health
 from kctl.deploy.host import Host
 from kctl.deploy.layout import BrokerNode, ClusterSpec, Node
 from kctl.deploy.logs import log_excerpt
-from kctl.deploy.nodes import NodeKind, java_command, kind_of, write_record
+from kctl.deploy.nodes import ArchiveKind, archive_kind_of, java_command, write_record
 from kctl.deploy.process import ProcessIdentity
 from kctl.deploy.runtime.java import Java
 from kctl.deploy.waiting import ProgressReporter, wait_until
@@ -42,7 +42,7 @@ class StartRun:
     deadline: Deadline
     progress: ProgressReporter
     expected: Sequence[Node]
-    archive_flags: Mapping[NodeKind, Sequence[str]]
+    archive_flags: Mapping[ArchiveKind, Sequence[str]]
     attempted: list[Node] = field(default_factory=list)
     spawned: list[_Spawned] = field(default_factory=list)
 
@@ -59,7 +59,9 @@ def spawn_node(run: StartRun, node: Node) -> None:
     environment = {key: os.environ[key] for key in _KEPT_ENVIRONMENT if key in os.environ}
     environment["LANG"] = "C.UTF-8"
     identity = host.spawn(
-        java_command(spec, node, run.java.executable, archive_flags=run.archive_flags.get(kind_of(node), ())),
+        java_command(
+            spec, node, run.java.executable, archive_flags=run.archive_flags.get(archive_kind_of(spec, node), ())
+        ),
         cwd=spec.folder(node),
         env=environment,
         output=spec.console_path(node),
