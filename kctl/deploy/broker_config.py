@@ -19,7 +19,7 @@ Section = tuple[str, list[tuple[str, str]]]
 def render_server_properties(spec: ClusterSpec, node: BrokerNode | ControllerNode) -> str:
     """Return the text of server.properties. The user's settings replace kctl's values in place."""
     what = "Broker" if isinstance(node, BrokerNode) else "Controller"
-    sections = [*_place(spec, node), *_safety(spec), *_small_machine(spec, node)]
+    sections = [*_place(spec, node), *_safety(spec, node), *_small_machine(spec, node)]
     own = dict(spec.settings)
     merged = [(comment, [(key, own.pop(key, value)) for key, value in entries]) for comment, entries in sections]
     merged.append(("Set with --config or --config-file", sorted(own.items())))
@@ -78,32 +78,33 @@ def _zookeeper(spec: ClusterSpec) -> Section:
     )
 
 
-def _safety(spec: ClusterSpec) -> list[Section]:
+def _safety(spec: ClusterSpec, node: BrokerNode | ControllerNode) -> list[Section]:
     replicas = min(3, len(spec.brokers))
     in_sync = max(1, replicas - 1)
-    return [
-        (
-            _TOPICS.format(replicas=replicas, s="s" if replicas > 1 else "", in_sync=in_sync),
-            [
-                ("default.replication.factor", str(replicas)),
-                ("min.insync.replicas", str(in_sync)),
-                ("num.partitions", "1"),
-                ("unclean.leader.election.enable", "false"),
-                ("auto.create.topics.enable", "false"),
-            ],
-        ),
-        (
-            "Internal topics: replicated like the others, with fewer partitions than the default of 50",
-            [
-                ("offsets.topic.replication.factor", str(replicas)),
-                ("offsets.topic.num.partitions", str(_INTERNAL_PARTITIONS)),
-                ("transaction.state.log.replication.factor", str(replicas)),
-                ("transaction.state.log.min.isr", str(in_sync)),
-                ("transaction.state.log.num.partitions", str(_INTERNAL_PARTITIONS)),
-                *(_share_groups(replicas, in_sync) if is_kafka_4(spec.kafka_version) else ()),
-            ],
-        ),
-    ]
+    topics = (
+        _TOPICS.format(replicas=replicas, s="s" if replicas > 1 else "", in_sync=in_sync),
+        [
+            ("default.replication.factor", str(replicas)),
+            ("min.insync.replicas", str(in_sync)),
+            ("num.partitions", "1"),
+            ("unclean.leader.election.enable", "false"),
+            ("auto.create.topics.enable", "false"),
+        ],
+    )
+    if isinstance(node, ControllerNode):  # it creates topics, with these defaults
+        return [topics]
+    internal = (
+        "Internal topics: replicated like the others, with fewer partitions than the default of 50",
+        [
+            ("offsets.topic.replication.factor", str(replicas)),
+            ("offsets.topic.num.partitions", str(_INTERNAL_PARTITIONS)),
+            ("transaction.state.log.replication.factor", str(replicas)),
+            ("transaction.state.log.min.isr", str(in_sync)),
+            ("transaction.state.log.num.partitions", str(_INTERNAL_PARTITIONS)),
+            *(_share_groups(replicas, in_sync) if is_kafka_4(spec.kafka_version) else ()),
+        ],
+    )
+    return [topics, internal]
 
 
 def _share_groups(replicas: int, in_sync: int) -> list[tuple[str, str]]:
@@ -120,7 +121,7 @@ def _small_machine(spec: ClusterSpec, node: BrokerNode | ControllerNode) -> list
     if isinstance(node, ControllerNode):
         return []
     dedupe = min(128 << 20, heap_bytes(spec.heap) // 16)
-    return [
+    sections = [
         (
             "A group's first rebalance waits this long for more members (default 3000, for production)",
             [("group.initial.rebalance.delay.ms", "100")],
@@ -129,8 +130,12 @@ def _small_machine(spec: ClusterSpec, node: BrokerNode | ControllerNode) -> list
             "The log cleaner's map of keys, allocated at start: 24 bytes per key",
             [("log.cleaner.dedupe.buffer.size", str(dedupe))],
         ),
-        (
-            "When the whole cluster stops, the last broker cannot move its leaders: do not wait long for that",
-            [("controlled.shutdown.max.retries", "2"), ("controlled.shutdown.retry.backoff.ms", "500")],
-        ),
     ]
+    if not spec.uses_kraft:
+        sections.append(
+            (
+                "When the whole cluster stops, the last broker cannot move its leaders: do not wait long for that",
+                [("controlled.shutdown.max.retries", "2"), ("controlled.shutdown.retry.backoff.ms", "500")],
+            )
+        )
+    return sections
