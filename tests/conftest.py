@@ -93,6 +93,14 @@ def kafka_home() -> Path:
 
 
 @pytest.fixture(scope="session")
+def kafka_4_home() -> Path:
+    """A folder with the jars of the Kafka 4 that KRaft layouts use by default."""
+    from kctl.deploy.runtime.runtime import KRAFT_VERSION, ensure_runtime
+
+    return ensure_runtime(KRAFT_VERSION).libs.parent
+
+
+@pytest.fixture(scope="session")
 def shared(tmp_path_factory: pytest.TempPathFactory, kafka_home: Path, worker_id: str) -> dict[str, str]:
     """The environment that all homes share: Kafka's jars, and a cache with the class archives that starts use, which
     is the same one for all processes of this run."""
@@ -138,6 +146,15 @@ def own_kctl(tmp_path: Path, shared: dict[str, str]) -> Iterator[Kctl]:
     yield own
     for left in sorted(home.glob(".local/share/kctl/clusters/*/cluster.json")):
         own("cluster", "destroy", left.parent.name, "--yes", "--confirm-cluster", left.parent.name, timeout=120)
+
+
+@pytest.fixture
+def kraft_kctl(own_kctl: Kctl, kafka_4_home: Path) -> Kctl:
+    """The console script with a HOME of this test alone, and Kafka 4 with its class archive."""
+    kctl = own_kctl.with_environment(KAFKA_HOME=str(kafka_4_home))
+    with _one_at_a_time(Path(kctl.environment["XDG_CACHE_HOME"]) / "kafka-4.lock"):
+        kctl.ok("cluster", "warm", "--kafka-home", str(kafka_4_home), timeout=240)
+    return kctl
 
 
 @pytest.fixture(scope="session")

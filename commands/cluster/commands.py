@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,7 +22,7 @@ from kctl.commands.terminal.output import Column, Table, jsonable
 from kctl.commands.terminal.views import NONE_CURRENT, warn_if_overruled
 
 if TYPE_CHECKING:
-    from kctl.deploy.layout import LayoutRequest
+    from kctl.deploy.layout_request import LayoutRequest
     from kctl.deploy.lifecycle import RestartResult
     from kctl.deploy.runtime.runtime import KafkaRuntime
     from kctl.deploy.start import StartResult
@@ -42,9 +43,23 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done
 def create(
     ctx: typer.Context,
     name: Name,
-    layout: Annotated[str, typer.Option(help="single, pseudo-distributed or three-node.", show_default=False)],
+    layout: Annotated[
+        str,
+        typer.Option(
+            help="KRaft: kraft-single, kraft-combined or kraft-separate. ZooKeeper: single, pseudo-distributed or "
+            "three-node.",
+            show_default=False,
+        ),
+    ],
     brokers: Annotated[
-        int | None, typer.Option(help="Number of brokers with pseudo-distributed, up to 50 (default: 3).")
+        int | None,
+        typer.Option(
+            help="Number of brokers with kraft-combined (up to 9), kraft-separate and pseudo-distributed (up to 50) "
+            "(default: 3)."
+        ),
+    ] = None,
+    controllers: Annotated[
+        int | None, typer.Option(help="Number of controllers with kraft-separate: 1, 3 or 5 (default: 3).")
     ] = None,
     base_port: Annotated[
         int | None, typer.Option(help="First of the consecutive ports (default: the first free range).")
@@ -60,7 +75,9 @@ def create(
     directory: Annotated[
         Path | None, typer.Option("--dir", help="Folder of the cluster; must be new or empty (default: kctl's own).")
     ] = None,
-    kafka_version: Annotated[str | None, typer.Option(help="Kafka version (default: 3.9.2).")] = None,
+    kafka_version: Annotated[
+        str | None, typer.Option(help="Kafka version (default: 4.4.0 with KRaft, 3.9.2 with ZooKeeper).")
+    ] = None,
     kafka_home: Annotated[
         str | None, typer.Option(help="Folder of an unpacked Kafka release (default: KAFKA_HOME).")
     ] = None,
@@ -79,19 +96,26 @@ def create(
 
     The cluster gets a context of the same name. On a terminal, or with --use, it becomes the current context.
 
-    Example: kctl cluster create dev --layout pseudo-distributed --brokers 3 --config num.partitions=6
+    Examples:
+    kctl cluster create dev --layout kraft-combined
+    kctl cluster create dev --layout pseudo-distributed --brokers 3 --config num.partitions=6
     """
     from kctl.deploy.broker_settings import read_settings
-    from kctl.deploy.layout import LayoutRequest, check_request
+    from kctl.deploy.layout_request import LayoutRequest, check_request, default_version
+    from kctl.deploy.runtime.runtime import expected_version
 
     inv = invocation(ctx)
     request = LayoutRequest(
-        name=name, layout=layout, brokers=brokers, chroot=chroot, rack=rack, log_dirs=log_dirs, heap=heap,
-        settings=read_settings(config or (), config_file),
+        name=name, layout=layout, brokers=brokers, controllers=controllers, chroot=chroot, rack=rack,
+        log_dirs=log_dirs, heap=heap,
     )  # fmt: skip
     check_request(request)
+    default = default_version(layout)
+    version = expected_version(kafka_version, kafka_home, default)
+    request = replace(request, settings=read_settings(config or (), config_file, version))
     if dry_run:
-        _show_plan(inv, request, _runtime(kafka_version, kafka_home, install=False), base_port, directory)
+        runtime = _runtime(kafka_version, kafka_home, install=False, default=default)
+        _show_plan(inv, request, runtime, base_port, directory)
     else:
         _create(
             inv,
@@ -105,13 +129,13 @@ def create(
         )
 
 
-def _runtime(version: str | None, home: str | None, *, install: bool) -> KafkaRuntime:
+def _runtime(version: str | None, home: str | None, *, install: bool, default: str) -> KafkaRuntime:
     from kctl.deploy.runtime import runtime
 
     if not install:
-        return runtime.find_runtime(version, kafka_home=home)
+        return runtime.find_runtime(version, kafka_home=home, default=default)
     with output.progress("looking for Kafka") as progress:
-        return runtime.ensure_runtime(version, kafka_home=home, progress=progress, note=output.note)
+        return runtime.ensure_runtime(version, kafka_home=home, default=default, progress=progress, note=output.note)
 
 
 def _create(
@@ -128,6 +152,7 @@ def _create(
     from kctl.contexts import config
     from kctl.deploy import create as library
     from kctl.deploy.host import LocalHost
+    from kctl.deploy.layout_request import default_version
     from kctl.deploy.start import DEFAULT_TIMEOUT_S
 
     library.check_new(LocalHost(), request.name)
@@ -136,7 +161,7 @@ def _create(
     if make_current and use is None:
         was = f", instead of {before}" if before not in (None, request.name) else ""
         output.note(f"{request.name} becomes the current context{was}; use --no-use to keep the current context")
-    runtime = _runtime(version, home, install=True)
+    runtime = _runtime(version, home, install=True, default=default_version(request.layout))
     with undone_when_terminated(), output.progress(f"creating {request.name}") as progress:
         result = library.create(
             LocalHost(), request, runtime=runtime, base_port=base_port, directory=directory, start_it=start_it,
@@ -286,15 +311,18 @@ def warm(
 ) -> None:
     """Create the Java class archives that make clusters start faster.
 
-    Starting a cluster then takes a third less CPU. To create them, a ZooKeeper and a broker run for a few seconds.
+    Starting a cluster then takes a third less CPU. To create them, a small cluster runs for a few seconds.
 
-    Example: kctl cluster warm
+    Examples:
+    kctl cluster warm
+    kctl cluster warm --kafka-version 4.4.0
     """
     from kctl.deploy.host import LocalHost
     from kctl.deploy.runtime.java import find_java
+    from kctl.deploy.runtime.runtime import DEFAULT_VERSION
     from kctl.deploy.runtime.training_run import make_archives
 
-    runtime = _runtime(kafka_version, kafka_home, install=False)
+    runtime = _runtime(kafka_version, kafka_home, install=False, default=DEFAULT_VERSION)
     with undone_when_terminated(), output.progress("creating the Java class archives") as progress:
         archives = make_archives(
             LocalHost(),

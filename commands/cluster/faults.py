@@ -13,6 +13,7 @@ from kctl.commands.terminal.output import Column, Table, jsonable
 
 if TYPE_CHECKING:
     from kctl.deploy.faults import Fault
+    from kctl.deploy.layout import ClusterSpec
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the cluster.", autocompletion=cluster_names)]
 Node = Annotated[
@@ -72,7 +73,13 @@ def _fault(inv: Invocation, name: str, selector: str, fault: Fault, *, dry_run: 
     result = lifecycle.inflict_fault(name, fault_target, fault)
     inv.emit(result, [Table(columns, [jsonable(result)])], changed=True)
     if fault != "unpause":
-        output.note(
-            "the cluster reacts when the node's ZooKeeper session expires: for a broker after 6 s, unless configured "
-            "otherwise"
-        )
+        output.note(_reaction(spec))
+
+
+def _reaction(spec: ClusterSpec) -> str:
+    if not spec.uses_kraft:
+        return "the cluster reacts when the node's ZooKeeper session expires: after 6 s, unless configured otherwise"
+    return (
+        "unless configured otherwise, the cluster fences a broker after 6 s without heartbeats, and elects another "
+        "controller after 2 s"
+    )

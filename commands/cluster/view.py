@@ -142,7 +142,8 @@ def list_(ctx: typer.Context) -> None:
 def env(ctx: typer.Context, name: OwnName = None) -> None:
     """Print export lines that select a cluster in the shell.
 
-    Sets KCTL_CONTEXT, BOOTSTRAP, BOOTSTRAP_SERVERS, ZOOKEEPER and KAFKA_CLUSTER_DIR for kctl and for scripts.
+    Sets KCTL_CONTEXT, BOOTSTRAP, BOOTSTRAP_SERVERS, BOOTSTRAP_CONTROLLERS (empty with ZooKeeper), ZOOKEEPER (empty
+    with KRaft) and KAFKA_CLUSTER_DIR for kctl and for scripts.
 
     Example: eval "$(kctl cluster env dev)"
     """
@@ -155,7 +156,8 @@ def env(ctx: typer.Context, name: OwnName = None) -> None:
         "KCTL_CONTEXT": spec.name,
         "BOOTSTRAP": servers,
         "BOOTSTRAP_SERVERS": servers,
-        "ZOOKEEPER": spec.zookeeper_connect,
+        "BOOTSTRAP_CONTROLLERS": ",".join(spec.controller_servers),
+        "ZOOKEEPER": spec.zookeeper_connect or "",
         "KAFKA_CLUSTER_DIR": str(spec.directory),
     }
     if inv.output in output.FOR_PEOPLE:

@@ -16,7 +16,7 @@ from kctl.errors import KctlError
 
 # Shells evaluate completions (zsh's script by `eval`). A group id may be any text, so only plain ones are offered.
 _PLAIN = re.compile(r"[A-Za-z0-9._/@%+=,-]+")
-_LAYOUTS = ("single", "pseudo-distributed", "three-node")
+_LAYOUTS = ("kraft-combined", "kraft-separate", "kraft-single", "pseudo-distributed", "single", "three-node")
 _QUOTA_KINDS = ("user", "users", "client-id", "clients", "ip", "ips")
 _KINDS = (
     "topic/", "broker/", "brokers", "group/", "client-metrics/",

@@ -10,12 +10,12 @@ from kctl.brokers.log_dir_rows import LogDirRow, log_dir_rows
 from kctl.cluster.api_versions import BrokerApis, fetch_api_versions, release_of
 from kctl.cluster.log_dirs import LogDir, fetch_log_dirs
 from kctl.cluster.membership import fenced_brokers
-from kctl.cluster.quorum import controller_of
 from kctl.cluster.rights import may_describe_all_topics
 from kctl.errors import KctlError, NotAuthorized, NotFound
 from kctl.health.hidden import hidden_line, hidden_topics
 from kctl.health.partitions import partitions_of
 from kctl.model import Broker, ClusterState, PartitionState
+from kctl.protocol.quorum import controller_of
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient

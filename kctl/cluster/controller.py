@@ -12,9 +12,9 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from kctl.cluster.membership import BrokerView, read_views
-from kctl.cluster.quorum import Quorum, QuorumReplica, describe_quorum
 from kctl.errors import KctlError, NotHealthy, OperationFailed
 from kctl.model import ClusterState
+from kctl.protocol.quorum import Quorum, QuorumReplica, describe_quorum
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient

@@ -18,11 +18,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from kctl.cluster.log_dirs import LogDir, fetch_log_dirs
-from kctl.cluster.quorum import controller_of
 from kctl.cluster.reassignments import Moving, ongoing_reassignments
 from kctl.cluster.topic_configs import ConfigEntry, ConfigSource, fetch_topic_configs
 from kctl.errors import KctlError
 from kctl.model import Broker, ClusterState, PartitionState, TopicPartition
+from kctl.protocol.quorum import controller_of
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient

@@ -1,7 +1,8 @@
 """The settings of a broker and their valid values, checked before a broker would refuse to start.
 
-broker_settings.json is generated from Kafka 3.9.2 (`kafka.server.KafkaConfig.configDef()`): type, default, range and
-allowed values of each setting. Authorizers have additional settings.
+broker_settings.json (Kafka 3.9.2) and broker_settings_4.4.json (4.4.0) are generated from
+`kafka.server.KafkaConfig.configDef()` by tests/support/BrokerSettings.java: type, default, range and allowed values of
+each setting. Authorizers have additional settings.
 """
 
 from __future__ import annotations
@@ -39,11 +40,12 @@ OWNED = {
     "log.dir": "use --log-dirs for their number, --dir for where they are",
     "log.dirs": "use --log-dirs for their number, --dir for where they are",
     "zookeeper.connect": "use --chroot; ZooKeeper is the cluster's own",
-    "process.roles": "these layouts use ZooKeeper, not KRaft",
-    "node.id": "these layouts use ZooKeeper, not KRaft",
-    "controller.quorum.voters": "these layouts use ZooKeeper, not KRaft",
-    "controller.quorum.bootstrap.servers": "these layouts use ZooKeeper, not KRaft",
-    "controller.listener.names": "these layouts use ZooKeeper, not KRaft",
+    "process.roles": "see --layout",
+    "node.id": "nodes are numbered; see --brokers and --controllers",
+    "controller.quorum.voters": "the quorum follows from --layout and --controllers",
+    "controller.quorum.bootstrap.servers": "the quorum follows from --layout and --controllers",
+    "controller.listener.names": "controllers have one PLAINTEXT listener on 127.0.0.1",
+    "metadata.log.dir": "the metadata log is in the first log dir",
 }
 
 
@@ -71,10 +73,15 @@ OF_AUTHORIZERS = (
 )
 
 
-@lru_cache(maxsize=1)
-def known_settings() -> Mapping[str, Setting]:
-    """Return all settings by name."""
-    document = json.loads(Path(__file__).with_name("broker_settings.json").read_text(encoding="utf-8"))
+def known_settings(kafka_version: str = "3.9.2") -> Mapping[str, Setting]:
+    """Return all settings of a release by name. Releases before 4.0 have those of 3.9.2, later ones those of 4.4.0."""
+    newer = int(kafka_version.split(".", maxsplit=1)[0]) >= 4
+    return _settings_of("broker_settings_4.4.json" if newer else "broker_settings.json")
+
+
+@lru_cache(maxsize=2)
+def _settings_of(file: str) -> Mapping[str, Setting]:
+    document = json.loads(Path(__file__).with_name(file).read_text(encoding="utf-8"))
     return {setting.name: setting for setting in OF_AUTHORIZERS} | settings_in(document["settings"])
 
 
@@ -89,11 +96,11 @@ def settings_in(entries: Mapping[str, Mapping[str, Any]]) -> dict[str, Setting]:
     }  # fmt: skip
 
 
-def read_settings(given: Iterable[str], config_file: Path | None) -> dict[str, str]:
-    """Return the validated settings of --config-file, overridden by --config key=value. Raises UsageError."""
+def read_settings(inputs: Iterable[str], config_file: Path | None, kafka_version: str = "3.9.2") -> dict[str, str]:
+    """Return the settings of --config-file, overridden by --config key=value. Raises UsageError for invalid ones."""
     settings = _read_file(config_file) if config_file is not None else {}
     keys_so_far: set[str] = set()
-    for text in given:
+    for text in inputs:
         key, equals, value = text.partition("=")
         key = key.strip()
         if not equals or not key:
@@ -108,7 +115,7 @@ def read_settings(given: Iterable[str], config_file: Path | None) -> dict[str, s
         keys_so_far.add(key)
         settings[key] = value.strip()
     for key, value in settings.items():
-        check_setting(key, value)
+        check_setting(key, value, kafka_version)
     return settings
 
 
@@ -132,18 +139,20 @@ def base_name(key: str) -> str:
 
 def is_secret(key: str) -> bool:
     """Return True if the value is secret (type PASSWORD, or a JAAS line)."""
-    setting = known_settings().get(base_name(key))
-    return setting is not None and setting.type == "password"
+    name = base_name(key)
+    definitions = (known_settings(release).get(name) for release in ("3.9.2", "4.4.0"))
+    return any(setting is not None and setting.type == "password" for setting in definitions)
 
 
-def check_setting(key: str, value: str) -> None:
+def check_setting(key: str, value: str, kafka_version: str = "3.9.2") -> None:
     """Raise UsageError if brokers have no setting `key`, `value` is invalid, or kctl sets it itself."""
     if key in OWNED:
         raise UsageError(f"{key} is set by kctl itself", hint=OWNED[key])
-    setting = known_settings().get(base_name(key))
+    definitions = known_settings(kafka_version)
+    setting = definitions.get(base_name(key))
     if setting is None:
-        hint = did_you_mean(key, known_settings()) or "see https://kafka.apache.org/documentation/#brokerconfigs"
-        raise UsageError(f"a broker has no setting {key!r}", hint=hint)
+        hint = did_you_mean(key, definitions) or "see https://kafka.apache.org/documentation/#brokerconfigs"
+        raise UsageError(f"a broker of Kafka {kafka_version} has no setting {key!r}", hint=hint)
     problem = problem_of(setting, value)
     if problem:
         value_text = "its value" if is_secret(key) else repr(value)

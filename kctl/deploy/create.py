@@ -14,16 +14,10 @@ from kctl.deploy.destroy import remove_cluster
 from kctl.deploy.files import GeneratedFile, config_files, without_secrets, write_missing
 from kctl.deploy.host import Host
 from kctl.deploy.interrupts import deferred_interrupts
-from kctl.deploy.layout import (
-    ClusterSpec,
-    LayoutRequest,
-    build_spec,
-    check_directory,
-    check_request,
-    port_count,
-)
+from kctl.deploy.layout import KRAFT_LAYOUTS, ClusterSpec, check_directory
+from kctl.deploy.layout_request import LayoutRequest, build_spec, check_request, port_count
 from kctl.deploy.runtime.java import find_java
-from kctl.deploy.runtime.runtime import KafkaRuntime
+from kctl.deploy.runtime.runtime import KRAFT_VERSION, KafkaRuntime
 from kctl.deploy.start import DEFAULT_TIMEOUT_S, StartResult, start
 from kctl.deploy.waiting import ProgressReporter
 from kctl.errors import AlreadyExists, Busy, KctlError, NotSupported, Reason, Refused
@@ -31,14 +25,17 @@ from kctl.errors import AlreadyExists, Busy, KctlError, NotSupported, Reason, Re
 
 @dataclass(frozen=True, slots=True)
 class CreateResult:
-    """The created cluster. started: False with --no-start."""
+    """The created cluster. started: False with --no-start. zookeeper: None with KRaft. controllers, cluster_id: with
+    KRaft; brokers of ZooKeeper layouts choose the cluster id at their first start."""
 
     name: str
     layout: str
     directory: Path
     kafka_version: str
     bootstrap_servers: tuple[str, ...]
-    zookeeper: str
+    zookeeper: str | None
+    cluster_id: str | None
+    controllers: tuple[int, ...]
     brokers: tuple[int, ...]
     started: bool
     duration_ms: int
@@ -71,12 +68,18 @@ def _is_empty(host: Host, directory: Path) -> bool:
     return len(host.list_folder(directory)) == len(store.leavings(host, directory))
 
 
-def check_version(runtime: KafkaRuntime) -> None:
-    """Raise NotSupported for a Kafka without ZooKeeper (4.0 and later, KIP-500)."""
-    if int(runtime.version.split(".")[0]) >= 4:
+def check_version(runtime: KafkaRuntime, layout: str) -> None:
+    """Raise NotSupported for ZooKeeper with Kafka 4 (KIP-500), and KRaft before 3.9 (dynamic quorums, KIP-853)."""
+    numbers = tuple(int(part) for part in runtime.version.split("-")[0].split(".")[:2])
+    if layout in KRAFT_LAYOUTS and numbers < (3, 9):
         raise NotSupported(
-            f"Kafka {runtime.version} does not support ZooKeeper, which all layouts use",
-            hint="use a version before 4.0, e.g. --kafka-version 3.9.2",
+            f"layout {layout} requires Kafka 3.9 or later, not {runtime.version}",
+            hint=f"use --kafka-version {KRAFT_VERSION}",
+        )
+    if layout not in KRAFT_LAYOUTS and numbers >= (4, 0):
+        raise NotSupported(
+            f"Kafka {runtime.version} does not support ZooKeeper, which layout {layout} uses",
+            hint="use a layout without ZooKeeper, e.g. --layout kraft-combined, or --kafka-version 3.9.2",
         )
 
 
@@ -90,9 +93,8 @@ def plan(
 ) -> ClusterSpec:
     """Return the cluster that would be created. Raises UsageError, Busy (a port of --base-port is in use)."""
     check_request(request)
-    check_version(runtime)
-    count = port_count(request.layout, request.brokers)
-    base = _base_port(host, count, base_port)
+    check_version(runtime, request.layout)
+    base = _base_port(host, port_count(request), base_port)
     return build_spec(
         request,
         directory=Path(os.path.realpath(directory)) if directory is not None else _default_directory(request.name),
@@ -168,6 +170,8 @@ def _created(spec: ClusterSpec, started: StartResult | None) -> CreateResult:
         kafka_version=spec.kafka_version,
         bootstrap_servers=spec.bootstrap_servers,
         zookeeper=spec.zookeeper_connect,
+        cluster_id=spec.cluster_id,
+        controllers=tuple(voter.id for voter in spec.voters),
         brokers=tuple(b.id for b in spec.brokers),
         started=started is not None,
         duration_ms=started.duration_ms if started else 0,

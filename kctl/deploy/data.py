@@ -1,6 +1,6 @@
 """Check that the data in a node's folders is its own; the errors of Kafka and ZooKeeper for a mix-up mislead.
 
-A broker's log dirs hold meta.properties with its broker.id and cluster.id; ZooKeeper's dataDir holds myid.
+Log dirs hold meta.properties with the id of the broker or controller and cluster.id; ZooKeeper's dataDir holds myid.
 """
 
 from __future__ import annotations
@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kctl.base.properties import parse_properties
+from kctl.deploy.formatting import check_formatted
 from kctl.deploy.host import Host
-from kctl.deploy.layout import BrokerNode, ClusterSpec, Node
+from kctl.deploy.layout import BrokerNode, ClusterSpec, ControllerNode, Node, ZooKeeperNode
 from kctl.errors import InvalidFile, KctlError, Reason, Refused
 
 _MAX_BYTES = 64 << 10
@@ -17,8 +18,12 @@ _MAX_BYTES = 64 << 10
 
 def check_data(host: Host, spec: ClusterSpec, node: Node) -> None:
     """Raise Refused if the folders of `node` have the data of another broker or ZooKeeper."""
-    if isinstance(node, BrokerNode):
-        _meta_properties(host, spec, node)
+    if not isinstance(node, ZooKeeperNode):
+        if spec.uses_kraft:
+            _check_cluster_id(host, spec, node)
+            check_formatted(host, spec, node)
+        else:
+            _meta_properties(host, spec, node)
         return
     path = spec.data_paths(node)[0] / "myid"
     data = host.read_file(path, max_bytes=_MAX_BYTES) or b""
@@ -32,6 +37,8 @@ def check_data(host: Host, spec: ClusterSpec, node: Node) -> None:
 
 def cluster_id_on_disk(host: Host, spec: ClusterSpec) -> str | None:
     """Return the cluster's id, even while it is down; None before its first start or if the folders disagree."""
+    if spec.cluster_id is not None:
+        return spec.cluster_id
     try:
         cluster_ids = {each for node in spec.brokers for each in _meta_properties(host, spec, node).values()}
     except KctlError:
@@ -39,7 +46,7 @@ def cluster_id_on_disk(host: Host, spec: ClusterSpec) -> str | None:
     return cluster_ids.pop() if len(cluster_ids) == 1 else None
 
 
-def _meta_properties(host: Host, spec: ClusterSpec, node: BrokerNode) -> dict[str, str]:
+def _meta_properties(host: Host, spec: ClusterSpec, node: BrokerNode | ControllerNode) -> dict[str, str]:
     """Return the cluster.id of each log dir that has one, by path. Raises Refused for another broker's log dir."""
     cluster_ids = {}
     for folder in spec.data_paths(node):
@@ -51,15 +58,26 @@ def _meta_properties(host: Host, spec: ClusterSpec, node: BrokerNode) -> dict[st
             meta = parse_properties(data.decode("utf-8", "replace"), source=str(path))
         except InvalidFile as exc:
             raise Refused(f"{path} is invalid: {exc.message}", reason=Reason.INVALID_PATH) from exc
-        if meta.get("broker.id") not in {None, str(node.id)}:
+        node_id = meta.get("node.id", meta.get("broker.id"))
+        if node_id not in {None, str(node.id)}:
             raise Refused(
-                f"{folder} holds the data of broker {meta['broker.id']}, but this is {node.name}",
+                f"{folder} holds the data of node {node_id}, but this is {node.name}",
                 hint="restore the right folder",
                 reason=Reason.WRONG_CLUSTER,
             )
         if "cluster.id" in meta:
             cluster_ids[str(folder)] = meta["cluster.id"]
     return cluster_ids
+
+
+def _check_cluster_id(host: Host, spec: ClusterSpec, node: BrokerNode | ControllerNode) -> None:
+    for folder, cluster_id in _meta_properties(host, spec, node).items():
+        if cluster_id != spec.cluster_id:
+            raise Refused(
+                f"{folder} holds data of cluster {cluster_id}, but cluster {spec.name} is {spec.cluster_id}",
+                hint="restore the right folder",
+                reason=Reason.WRONG_CLUSTER,
+            )
 
 
 def check_registered_cluster(

@@ -22,7 +22,7 @@ from kctl.deploy.process import ProcessIdentity
 from kctl.deploy.waiting import wait_until
 from kctl.errors import KctlError, NotFound, TimedOut
 
-_NODE_FOLDER = re.compile(r"(broker|zookeeper)-\d{1,3}")
+_NODE_FOLDER = re.compile(r"(broker|controller|zookeeper)-\d{1,3}")
 _GONE_WITHIN_S = 10.0
 
 

@@ -1,7 +1,7 @@
 """Fault injection: kill -9, pause and unpause of one process, selected by name or by role.
 
-1, broker-1, zookeeper-2     by id or name
-controller                   the broker that is controller now
+1, broker-1, zookeeper-2     by id or name; controller-101 or controller:101 for a dedicated controller
+controller                   the active controller; also controller:active
 leader:orders-0              the broker that leads partition 0 of topic orders now
 zookeeper-leader             the ZooKeeper that leads the ensemble (or stands alone)
 """
@@ -15,9 +15,10 @@ from typing import Literal
 from kctl.base.deadline import Deadline
 from kctl.deploy import health
 from kctl.deploy.host import Host
-from kctl.deploy.layout import BrokerNode, ClusterSpec, Node
+from kctl.deploy.layout import BrokerNode, ClusterSpec, Node, ZooKeeperNode
 from kctl.deploy.nodes import NodeProcess, observe, write_record
 from kctl.deploy.process import ProcessIdentity
+from kctl.deploy.quorum import read_quorum
 from kctl.deploy.waiting import wait_until
 from kctl.errors import KctlError, NotFound, OperationFailed, Reason, Refused, UsageError
 
@@ -68,15 +69,15 @@ def _node(host: Host, spec: ClusterSpec, selector: str, processes: list[NodeProc
     by_name = named_node(spec, selector)
     if by_name is not None:
         return by_name
-    if selector == "controller":
-        return spec.broker(_controller(host, spec, processes))
+    if selector in {"controller", "controller:active"}:
+        return _active_controller(host, spec, processes)
     if selector == "zookeeper-leader":
         return _zookeeper_leader(spec)
     topic, hyphen, partition = selector.removeprefix("leader:").rpartition("-")
     if selector.startswith("leader:") and hyphen and topic and partition.isascii() and partition.isdigit():
         return spec.broker(_leader(host, spec, topic, int(partition), processes))
     names = ", ".join(node.name for node in spec.nodes)
-    if selector.startswith(("broker-", "zookeeper-")) or selector.isdigit():
+    if selector.startswith(("broker-", "zookeeper-", "controller")) or selector.isdigit():
         raise NotFound(f"cluster {spec.name} has no {selector}", hint=f"it has {names}")
     raise UsageError(
         f"{selector!r} does not select a process",
@@ -85,9 +86,11 @@ def _node(host: Host, spec: ClusterSpec, selector: str, processes: list[NodeProc
 
 
 def named_node(spec: ClusterSpec, selector: str) -> Node | None:
-    """Return the node with that name, or the broker with that id; None if there is none."""
+    """Return the node with that name, or the broker or controller with that id; None if there is none."""
     for node in spec.nodes:
-        if selector == node.name or (isinstance(node, BrokerNode) and selector == str(node.id)):
+        numbered = not isinstance(node, ZooKeeperNode) and selector == str(node.id)
+        voter = selector == f"controller:{node.id}" and node.id in {v.id for v in spec.voters}
+        if selector == node.name or numbered or voter:
             return node
     return None
 
@@ -103,21 +106,31 @@ def answering_brokers(host: Host, processes: list[NodeProcess]) -> list[int]:
     return broker_ids
 
 
-def _controller(host: Host, spec: ClusterSpec, processes: list[NodeProcess]) -> int:
-    try:
-        with health.registry(spec, timeout_s=_ASK_S) as registry:
-            node_id = registry.controller_id()
-    except KctlError:  # without ZooKeeper brokers still say who it was
-        answers = health.ask_brokers(spec, answering_brokers(host, processes), timeout_s=_ASK_S)
-        node_id = next((a.controller_id for a in answers.values() if a.controller_id is not None), None)
+def _active_controller(host: Host, spec: ClusterSpec, processes: list[NodeProcess]) -> Node:
+    if spec.uses_kraft:
+        quorum = read_quorum(spec, [p.node.id for p in processes if p.running], timeout_s=_ASK_S)
+        node_id = quorum.leader_id if quorum is not None else None
+    else:
+        node_id = _controller_id(host, spec, processes)
     if node_id is None:
         raise Refused(
             f"cluster {spec.name} has no controller now", hint="try again in a few seconds", reason=Reason.NOT_READY
         )
-    return node_id
+    return next(node for node in spec.nodes if node.id == node_id and not isinstance(node, ZooKeeperNode))
+
+
+def _controller_id(host: Host, spec: ClusterSpec, processes: list[NodeProcess]) -> int | None:
+    try:
+        with health.registry(spec, timeout_s=_ASK_S) as registry:
+            return registry.controller_id()
+    except KctlError:  # without ZooKeeper, brokers still report the last one
+        answers = health.ask_brokers(spec, answering_brokers(host, processes), timeout_s=_ASK_S)
+        return next((a.controller_id for a in answers.values() if a.controller_id is not None), None)
 
 
 def _zookeeper_leader(spec: ClusterSpec) -> Node:
+    if spec.uses_kraft:
+        raise UsageError(f"cluster {spec.name} has no ZooKeeper", hint="for its active controller, use controller")
     modes = health.ensemble_modes(spec)
     for node in spec.zookeepers:
         if modes[node.id] in {"leader", "standalone"}:

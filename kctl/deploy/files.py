@@ -8,7 +8,7 @@ from pathlib import Path
 from kctl.deploy.broker_config import render_server_properties
 from kctl.deploy.broker_settings import is_secret
 from kctl.deploy.host import Host
-from kctl.deploy.layout import BrokerNode, ClusterSpec, Node
+from kctl.deploy.layout import ClusterSpec, Node, ZooKeeperNode
 from kctl.deploy.log4j_config import render_log4j
 from kctl.deploy.zookeeper_config import render_myid, render_zoo_cfg
 
@@ -31,7 +31,7 @@ def config_files(spec: ClusterSpec) -> list[GeneratedFile]:
 def node_files(spec: ClusterSpec, node: Node) -> list[GeneratedFile]:
     """Return the files of one process."""
     log4j = GeneratedFile(spec.log4j_path(node), render_log4j(spec, node))
-    if isinstance(node, BrokerNode):
+    if not isinstance(node, ZooKeeperNode):
         return [GeneratedFile(spec.config_path(node), render_server_properties(spec, node)), log4j]
     myid = GeneratedFile(spec.data_paths(node)[0] / "myid", render_myid(node))
     return [GeneratedFile(spec.config_path(node), render_zoo_cfg(spec, node)), myid, log4j]

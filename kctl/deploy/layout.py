@@ -3,14 +3,19 @@
     single              one ZooKeeper, one broker
     pseudo-distributed  one ZooKeeper, N brokers (3), each with its own id, port and log dirs
     three-node          an ensemble of three ZooKeepers, three brokers
+    kraft-single        one node that is broker and controller
+    kraft-combined      N nodes (3), each broker and controller
+    kraft-separate      a quorum of 1, 3 or 5 controllers (3), and N brokers (3)
 
-Ports are consecutive from a base: brokers first, then ZooKeeper's client ports, then its quorum and election ports.
+Ports are consecutive from a base: brokers first, then controllers, or ZooKeeper's client ports and then its quorum and
+election ports.
 
 Files below the cluster's folder:
 
     cluster.json                    this description
-    broker-1/server.properties      zookeeper-1/zoo.cfg
+    broker-1/server.properties      zookeeper-1/zoo.cfg, controller-101/server.properties
     broker-1/log4j.properties       broker-1/process.json    its process, or that it was stopped on purpose
+    broker-1/formatted              KRaft only: the log dirs were formatted completely
     broker-1/logs/server.log        broker-1/logs/console.log
     broker-1/data-1, data-2 …       zookeeper-1/data
 """
@@ -19,25 +24,25 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from kctl.errors import NotFound, UsageError
 
-LAYOUTS = ("single", "pseudo-distributed", "three-node")
-MAX_BROKERS = 50
-MAX_LOG_DIRS = 20
+ZOOKEEPER_LAYOUTS = ("single", "pseudo-distributed", "three-node")
+KRAFT_LAYOUTS = ("kraft-single", "kraft-combined", "kraft-separate")
+LAYOUTS = (*ZOOKEEPER_LAYOUTS, *KRAFT_LAYOUTS)
 DEFAULT_CHROOT = "/kafka"
 DEFAULT_HEAP = "512m"
 ZOOKEEPER_HEAP = "128m"
+CONTROLLER_HEAP = "256m"
 LOOPBACK = "127.0.0.1"
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _HEAP = re.compile(r"([1-9]\d{0,6})([kmg])", re.IGNORECASE)
 _HEAP_FACTOR = {"k": 2**10, "m": 2**20, "g": 2**30}
 _MINIMUM_HEAP = 128 << 20
-_RACK = re.compile(r"[A-Za-z0-9._-]{1,63}")
 _CHROOT_NODE = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}")
 
 
@@ -61,11 +66,13 @@ class ZooKeeperNode:
 
 @dataclass(frozen=True, slots=True)
 class BrokerNode:
-    """A broker."""
+    """A broker. In combined KRaft layouts also a controller: then controller_port and directory_id are set."""
 
     id: int
     port: int
     rack: str | None = None
+    controller_port: int = 0
+    directory_id: str | None = None
 
     @property
     def name(self) -> str:
@@ -73,16 +80,43 @@ class BrokerNode:
 
     @property
     def ports(self) -> tuple[int, ...]:
+        return (self.port, self.controller_port) if self.controller_port else (self.port,)
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerNode:
+    """A dedicated KRaft controller. directory_id: of the log dir with the metadata log (KIP-853)."""
+
+    id: int
+    port: int
+    directory_id: str
+
+    @property
+    def name(self) -> str:
+        return f"controller-{self.id}"
+
+    @property
+    def ports(self) -> tuple[int, ...]:
         return (self.port,)
 
 
-Node = ZooKeeperNode | BrokerNode
+@dataclass(frozen=True, slots=True)
+class QuorumVoter:
+    """A voter of the metadata quorum: the node, the port of its controller listener, and its directory id."""
+
+    id: int
+    port: int
+    directory_id: str
+
+
+Node = ZooKeeperNode | BrokerNode | ControllerNode
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterSpec:
     """The description that a cluster's files are rendered from. settings: the user's broker settings, with passwords.
-    own_directory: True if kctl created the folder, so that `destroy` removes it."""
+    own_directory: True if kctl created the folder, so that `destroy` removes it. cluster_id: KRaft only; kctl generates
+    it, with the directory ids, before anything is formatted, so that a repeated format gives the same cluster."""
 
     name: str
     layout: str
@@ -97,23 +131,40 @@ class ClusterSpec:
     log_dirs: int = 1
     settings: Mapping[str, str] = field(default_factory=dict, repr=False)
     own_directory: bool = True
+    controllers: tuple[ControllerNode, ...] = ()
+    cluster_id: str | None = None
+
+    @property
+    def uses_kraft(self) -> bool:
+        return self.layout in KRAFT_LAYOUTS
+
+    @property
+    def voters(self) -> tuple[QuorumVoter, ...]:
+        """Return the voters of the metadata quorum; () with ZooKeeper."""
+        combined = (QuorumVoter(b.id, b.controller_port, b.directory_id) for b in self.brokers if b.directory_id)
+        return (*(QuorumVoter(c.id, c.port, c.directory_id) for c in self.controllers), *combined)
 
     @property
     def bootstrap_servers(self) -> tuple[str, ...]:
         return tuple(f"{LOOPBACK}:{b.port}" for b in self.brokers)
 
     @property
+    def controller_servers(self) -> tuple[str, ...]:
+        """Return the controller listeners of the voters; () with ZooKeeper."""
+        return tuple(f"{LOOPBACK}:{voter.port}" for voter in self.voters)
+
+    @property
     def zookeeper_servers(self) -> str:
         return ",".join(f"{LOOPBACK}:{z.port}" for z in self.zookeepers)
 
     @property
-    def zookeeper_connect(self) -> str:
-        """Return the servers with the chroot, as in zookeeper.connect."""
-        return self.zookeeper_servers + self.chroot
+    def zookeeper_connect(self) -> str | None:
+        """Return the servers with the chroot, as in zookeeper.connect; None with KRaft."""
+        return self.zookeeper_servers + self.chroot if self.zookeepers else None
 
     @property
     def nodes(self) -> tuple[Node, ...]:
-        return (*self.zookeepers, *self.brokers)
+        return (*self.zookeepers, *self.controllers, *self.brokers)
 
     @property
     def ports(self) -> frozenset[int]:
@@ -126,7 +177,7 @@ class ClusterSpec:
         return self.folder(node) / ("zoo.cfg" if isinstance(node, ZooKeeperNode) else "server.properties")
 
     def log4j_path(self, node: Node) -> Path:
-        return self.folder(node) / "log4j.properties"
+        return self.folder(node) / ("log4j2.properties" if is_kafka_4(self.kafka_version) else "log4j.properties")
 
     def log_path(self, node: Node) -> Path:
         """Return the path of the log that log4j writes and rolls."""
@@ -137,8 +188,8 @@ class ClusterSpec:
         return self.folder(node) / "logs" / "console.log"
 
     def data_paths(self, node: Node) -> tuple[Path, ...]:
-        """Return ZooKeeper's dataDir, or the broker's log.dirs."""
-        if isinstance(node, ZooKeeperNode):
+        """Return ZooKeeper's dataDir, or the log.dirs. A controller has one: the metadata log's."""
+        if not isinstance(node, BrokerNode):
             return (self.folder(node) / "data",)
         return tuple(self.folder(node) / f"data-{n}" for n in range(1, self.log_dirs + 1))
 
@@ -149,31 +200,6 @@ class ClusterSpec:
                 return node
         ids = ", ".join(str(b.id) for b in self.brokers)
         raise NotFound(f"cluster {self.name} has no broker {broker_id}", hint=f"its brokers: {ids}")
-
-
-@dataclass(frozen=True, slots=True)
-class LayoutRequest:
-    """The user's options for a new cluster. None: the layout's default."""
-
-    name: str
-    layout: str
-    brokers: int | None = None
-    chroot: str = DEFAULT_CHROOT
-    rack: str | None = None
-    log_dirs: int = 1
-    heap: str = DEFAULT_HEAP
-    settings: Mapping[str, str] = field(default_factory=dict, repr=False)
-
-
-def check_request(request: LayoutRequest) -> None:
-    """Raise UsageError for the first invalid option."""
-    check_name(request.name)
-    broker_count(request.layout, request.brokers)
-    check_chroot(request.chroot)
-    racks(request.rack, broker_count(request.layout, request.brokers))
-    heap_bytes(request.heap)
-    if not 1 <= request.log_dirs <= MAX_LOG_DIRS:
-        raise UsageError(f"--log-dirs {request.log_dirs} is not between 1 and {MAX_LOG_DIRS}")
 
 
 def check_name(name: str) -> str:
@@ -220,82 +246,15 @@ def heap_bytes(heap: str) -> int:
     return size
 
 
-def broker_count(layout: str, brokers: int | None) -> int:
-    """Return the number of brokers of `layout`. Raises UsageError."""
-    if layout not in LAYOUTS:
-        raise UsageError(f"there is no layout {layout!r}", hint=f"choose one of {', '.join(LAYOUTS)}")
-    fixed = {"single": 1, "three-node": 3}.get(layout)
-    if fixed is not None and brokers not in {None, fixed}:
-        raise UsageError(
-            f"layout {layout} has {fixed} broker{'s' if fixed > 1 else ''}, not {brokers}",
-            hint="--layout pseudo-distributed takes any number with --brokers",
-        )
-    count = fixed or (3 if brokers is None else brokers)
-    if not 1 <= count <= MAX_BROKERS:
-        raise UsageError(f"--brokers {count} is not between 1 and {MAX_BROKERS}")
-    return count
-
-
-def racks(rack: str | None, brokers: int) -> tuple[str | None, ...]:
-    """Return a rack for each broker: r1, r2, … for "auto"; a list is assigned in turn. Raises UsageError."""
-    if rack is None:
-        return (None,) * brokers
-    names: Sequence[str] = [f"r{n}" for n in range(1, brokers + 1)] if rack == "auto" else rack.split(",")
-    for name in names:
-        if not _RACK.fullmatch(name):
-            raise UsageError(f"--rack: {name!r} is not a valid rack name", hint="set for example r1,r2,r3 or auto")
-    if len(names) > brokers:
-        raise UsageError(f"--rack has {len(names)} racks for {brokers} broker{'s' if brokers > 1 else ''}")
-    return tuple(names[n % len(names)] for n in range(brokers))
-
-
-def port_count(layout: str, brokers: int | None) -> int:
-    """Return the number of consecutive ports that the layout needs."""
-    count = broker_count(layout, brokers)
-    return count + (9 if layout == "three-node" else 1)
-
-
-def build_spec(
-    request: LayoutRequest,
-    *,
-    directory: Path,
-    base_port: int,
-    kafka_version: str,
-    kafka_libs: Path,
-    created_at: str,
-) -> ClusterSpec:
-    """Return the cluster that a valid request describes."""
-    count = broker_count(request.layout, request.brokers)
-    brokers = tuple(
-        BrokerNode(id=n, port=base_port + n - 1, rack=rack)
-        for n, rack in enumerate(racks(request.rack, count), start=1)
-    )
-    return ClusterSpec(
-        name=request.name,
-        layout=request.layout,
-        directory=check_directory(directory),
-        created_at=created_at,
-        kafka_version=kafka_version,
-        kafka_libs=kafka_libs,
-        zookeepers=_zookeepers(request.layout, base_port + count),
-        brokers=brokers,
-        chroot=check_chroot(request.chroot),
-        heap=request.heap,
-        log_dirs=request.log_dirs,
-        settings=dict(request.settings),
-    )
-
-
-def _zookeepers(layout: str, base: int) -> tuple[ZooKeeperNode, ...]:
-    if layout != "three-node":
-        return (ZooKeeperNode(id=1, port=base),)
-    return tuple(ZooKeeperNode(n, base + n - 1, base + n + 2, base + n + 5) for n in (1, 2, 3))
+def is_kafka_4(kafka_version: str) -> bool:
+    """Return True for Kafka 4.0 and later: no ZooKeeper, log4j 2 (KIP-653), share groups."""
+    return int(kafka_version.split(".", maxsplit=1)[0]) >= 4
 
 
 def spec_to_json(spec: ClusterSpec) -> dict[str, object]:
     """Return the content of cluster.json, which `store.parse_spec` reads back."""
     return {
-        "format": 1,
+        "format": 2 if spec.uses_kraft else 1,
         **dataclasses.asdict(spec),
         "directory": str(spec.directory),
         "kafka_libs": str(spec.kafka_libs),

@@ -1,24 +1,33 @@
-"""The state of a cluster's processes, read from the kernel, ZooKeeper and each broker with short time limits."""
+"""The state of a cluster's processes: from the kernel, ZooKeeper or the quorum, and each broker, with short limits."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from kctl.deploy import health, store
 from kctl.deploy.faults import answering_brokers
 from kctl.deploy.host import Host
-from kctl.deploy.layout import BrokerNode, ClusterSpec, Node
-from kctl.deploy.nodes import NodeProcess, observe
+from kctl.deploy.layout import BrokerNode, ClusterSpec, ControllerNode, Node, ZooKeeperNode
+from kctl.deploy.nodes import NodeKind, NodeProcess, kind_of, observe
 from kctl.deploy.process import ProcessUsage
+from kctl.deploy.quorum import read_quorum
 from kctl.errors import KctlError
 from kctl.model import ClusterState, PartitionState
+from kctl.protocol.quorum import Quorum
 
 _ASK_S = 3.0
 # A JVM that has not responded for this long is not starting any more.
 _STARTING_MS = 60_000
+
+_FETCHED_WITHIN_MS = 5_000  # a voter fetches every 500 ms at least; see controller.quorum.fetch.timeout.ms
+# The roles that make a node the active controller.
+_ACTIVE_ROLES: Mapping[NodeKind, Collection[str | None]] = {
+    "zookeeper": (), "controller": ("leader",), "broker": ("controller",),
+}  # fmt: skip
 
 State = Literal["running", "starting", "unresponsive", "paused", "stopped", "dead"]
 
@@ -27,12 +36,12 @@ State = Literal["running", "starting", "unresponsive", "paused", "stopped", "dea
 class ProcessStatus:
     """One process. None: it does not run, or the value is unknown.
 
-    role: leader, follower or standalone; for brokers: controller or broker. under_replicated_partitions: of those that
-    this broker leads, as in its own metric.
+    role: leader, follower or standalone of ZooKeepers and dedicated controllers; for brokers: controller (the active
+    one) or broker. under_replicated_partitions: of those that this broker leads, as in its own metric.
     """
 
     node: str
-    kind: Literal["zookeeper", "broker"]
+    kind: NodeKind
     node_id: int
     state: State
     role: str | None
@@ -62,7 +71,7 @@ class ClusterStatus:
     under_replicated_partitions: int | None
     offline_partitions: int | None
     bootstrap_servers: tuple[str, ...]
-    zookeeper: str
+    zookeeper: str | None
     kafka_version: str
     directory: Path
     processes: tuple[ProcessStatus, ...]
@@ -95,6 +104,7 @@ class _ClusterFacts:
     answers: Mapping[int, health.BrokerAnswer]
     metadata: ClusterState | None
     disk: Mapping[str, int]
+    quorum: Quorum | None = None
 
     @property
     def partitions(self) -> list[PartitionState] | None:
@@ -104,6 +114,8 @@ class _ClusterFacts:
 
     @property
     def controller_id(self) -> int | None:
+        if self.quorum is not None:
+            return self.quorum.leader_id
         return self.metadata.controller_id if self.metadata else None
 
 
@@ -137,13 +149,18 @@ def _look(host: Host, spec: ClusterSpec) -> _ClusterFacts:
     live = [z.id for z in spec.zookeepers if _is_live(usages[z.name])]
     modes = {z.id: health.zookeeper_mode(z.port) if z.id in live else None for z in spec.zookeepers}
     answers = health.ask_brokers(spec, answering_brokers(host, list(processes)), timeout_s=_ASK_S)
+    metadata = _metadata(spec, [b for b, answer in answers.items() if answer.problem is None])
+    voters = [v.id for v in spec.voters for p in processes if p.node.id == v.id and _is_live(usages[p.node.name])]
+    if spec.uses_kraft and metadata is not None:  # brokers name a random broker as the controller
+        metadata = replace(metadata, controller_id=None)
     return _ClusterFacts(
         processes=processes,
         usages=usages,
         modes=modes,
         answers=answers,
-        metadata=_metadata(spec, [b for b, answer in answers.items() if answer.problem is None]),
+        metadata=metadata,
         disk={node.name: sum(host.tree_bytes(path) for path in spec.data_paths(node)) for node in spec.nodes},
+        quorum=read_quorum(spec, voters, timeout_s=_ASK_S),
     )
 
 
@@ -172,7 +189,7 @@ def _process_status(spec: ClusterSpec, process: NodeProcess, snapshot: _ClusterF
     state = _state(process, usage, snapshot)
     return ProcessStatus(
         node=node.name,
-        kind="broker" if broker else "zookeeper",
+        kind=kind_of(node),
         node_id=node.id,
         state=state,
         role=_role(node, state, snapshot),
@@ -200,18 +217,32 @@ def _state(process: NodeProcess, usage: ProcessUsage | None, snapshot: _ClusterF
 
 
 def _serves(node: Node, snapshot: _ClusterFacts) -> bool:
-    if not isinstance(node, BrokerNode):
+    if isinstance(node, ZooKeeperNode):
         return snapshot.modes[node.id] is not None
+    if isinstance(node, ControllerNode):
+        return _follows_quorum(node.id, snapshot.quorum)
     answer = snapshot.answers.get(node.id)
     registered = snapshot.metadata is not None and node.id in snapshot.metadata.brokers
     return answer is not None and answer.problem is None and registered
 
 
+def _follows_quorum(node_id: int, quorum: Quorum | None) -> bool:
+    """Return True for the leader, and for voters and observers that have fetched from it recently."""
+    if quorum is None or node_id == quorum.leader_id:
+        return quorum is not None
+    fetched = [r.last_fetch_timestamp_ms for r in (*quorum.voters, *quorum.observers) if r.id == node_id]
+    return any(at_ms is not None and time.time() * 1000 - at_ms < _FETCHED_WITHIN_MS for at_ms in fetched)
+
+
 def _role(node: Node, state: State, snapshot: _ClusterFacts) -> str | None:
-    if not isinstance(node, BrokerNode):
+    if isinstance(node, ZooKeeperNode):
         return snapshot.modes[node.id]
     if state in {"stopped", "dead"}:
         return None
+    if isinstance(node, ControllerNode):
+        if state != "running":
+            return None
+        return "leader" if node.id == snapshot.controller_id else "follower"
     return "controller" if node.id == snapshot.controller_id else "broker"
 
 
@@ -219,10 +250,7 @@ def _problems(rows: Sequence[ProcessStatus], snapshot: _ClusterFacts) -> list[st
     problems = [f"{row.node} is {row.state}" for row in rows if row.state != "running"]
     if len(snapshot.modes) > 1 and any(snapshot.modes.values()) and "leader" not in snapshot.modes.values():
         problems.append("the ZooKeepers have no leader")
-    if snapshot.metadata is not None and (
-        snapshot.controller_id is None
-        or not any(r.node_id == snapshot.controller_id and r.role == "controller" for r in rows)
-    ):
+    if snapshot.metadata is not None and not any(row.role in _ACTIVE_ROLES[row.kind] for row in rows):
         problems.append("there is no controller")
     partitions = snapshot.partitions or []
     for count, what in (

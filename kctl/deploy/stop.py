@@ -1,4 +1,4 @@
-"""Stop of a cluster: all brokers before any ZooKeeper.
+"""Stop of a cluster: all brokers before any ZooKeeper or dedicated controller.
 
 A stopping broker moves its leaders (controlled shutdown), which requires the controller and ZooKeeper: the other
 brokers stop first, all together, and then the controller. Without ZooKeeper, a broker may hang in its shutdown; the
@@ -15,14 +15,15 @@ from dataclasses import dataclass
 from kctl.base.deadline import Deadline
 from kctl.deploy import health
 from kctl.deploy.host import Host
-from kctl.deploy.layout import BrokerNode, ClusterSpec, ZooKeeperNode
+from kctl.deploy.layout import BrokerNode, ClusterSpec
 from kctl.deploy.nodes import NodeProcess, note_stopped, observe
+from kctl.deploy.quorum import read_quorum
 from kctl.deploy.waiting import NoProgress, ProgressReporter, wait_until
 from kctl.errors import KctlError, TimedOut
 
 DEFAULT_TIMEOUT_S = 60.0
 _FORCED_S = 10.0
-_ZOOKEEPER_S = 5.0
+_METADATA_S = 10.0  # a KRaft leader waits up to 5 s for a successor
 _REMIND_S = 3.0
 
 
@@ -49,7 +50,7 @@ class _Stop:
     force: bool
     progress: ProgressReporter
     killed: list[str]
-    zookeeper_serves: bool = True
+    metadata_serves: bool = True
 
 
 def stop(
@@ -73,13 +74,17 @@ def stop(
     brokers = [n for n in running if isinstance(n.node, BrokerNode)]
     for process in before:
         note_stopped(host, spec, process.node)
-    run.zookeeper_serves = not brokers or health.ensemble_serves(health.ensemble_modes(spec, timeout_s=0.5))
-    controller = _controller(spec) if run.zookeeper_serves and len(brokers) > 1 else None
+    controller = None
+    if spec.uses_kraft:
+        run.metadata_serves = not brokers or _quorum_serves(spec, running)
+    else:
+        run.metadata_serves = not brokers or health.ensemble_serves(health.ensemble_modes(spec, timeout_s=0.5))
+        controller = _controller(spec) if run.metadata_serves and len(brokers) > 1 else None
     _end(run, [n for n in brokers if n.node.id != controller])
     _end(run, [n for n in brokers if n.node.id == controller])
-    # ZooKeeper stops at once without clients. Give it time even if a broker used all of it.
-    run.deadline = Deadline(max(run.deadline.left_s, _ZOOKEEPER_S))
-    _end(run, [n for n in running if isinstance(n.node, ZooKeeperNode)])
+    # These stop at once without clients. Give them time even if a broker used all of it.
+    run.deadline = Deadline(max(run.deadline.left_s, _METADATA_S))
+    _end(run, [n for n in running if not isinstance(n.node, BrokerNode)])
     return StopResult(
         name=spec.name,
         stopped=tuple(n.node.name for n in running if n.node.name not in run.killed),
@@ -87,6 +92,11 @@ def stop(
         already_stopped=tuple(n.node.name for n in before if not n.running),
         duration_ms=round((time.monotonic() - began) * 1000),
     )
+
+
+def _quorum_serves(spec: ClusterSpec, running: Sequence[NodeProcess]) -> bool:
+    quorum = read_quorum(spec, [n.node.id for n in running])
+    return quorum is not None and quorum.leader_id is not None
 
 
 def _controller(spec: ClusterSpec) -> int | None:
@@ -130,8 +140,9 @@ def _signal(run: _Stop, nodes: Sequence[NodeProcess], number: signal.Signals) ->
 def _force(run: _Stop, survivors: list[NodeProcess]) -> None:
     names = ", ".join(n.node.name for n in survivors)
     if not run.force:
-        why = "" if run.zookeeper_serves else ": ZooKeeper does not respond, and a broker waits for it"
-        retry = "raise --timeout" if run.zookeeper_serves else f"run `kctl cluster start {run.spec.name}` first"
+        service = "the metadata quorum has no leader" if run.spec.uses_kraft else "ZooKeeper does not respond"
+        why = "" if run.metadata_serves else f": {service}, and a broker waits for it"
+        retry = "raise --timeout" if run.metadata_serves else f"run `kctl cluster start {run.spec.name}` first"
         raise TimedOut(
             f"{names} of cluster {run.spec.name} did not stop within {run.deadline.seconds:g} s{why}",
             hint=f"{retry}, or kill the processes with `kctl cluster stop {run.spec.name} --force`",

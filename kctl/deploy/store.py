@@ -24,11 +24,11 @@ from typing import Any
 from kctl.base import paths
 from kctl.base.suggestions import did_you_mean
 from kctl.deploy.host import Host
-from kctl.deploy.layout import BrokerNode, ClusterSpec, ZooKeeperNode, check_name, spec_to_json
+from kctl.deploy.layout import BrokerNode, ClusterSpec, ControllerNode, ZooKeeperNode, check_name, spec_to_json
 from kctl.errors import Busy, InvalidFile, KctlError, NotFound, OperationFailed
 
 SPEC_FILE = "cluster.json"
-_FORMAT = 1
+_FORMATS = (1, 2)  # 2: KRaft, which kctl before 1.0.0 does not know
 _UNFINISHED_SPEC = rf"\.{re.escape(SPEC_FILE)}\.\d+\.new"  # as Host.write_file names what it has not finished
 _MAX_SPEC_BYTES = 4 << 20
 LOCK_WAIT_S = 2.0
@@ -86,7 +86,7 @@ def parse_spec(data: bytes, path: Path) -> ClusterSpec:
     """Parse cluster.json. Raises InvalidFile."""
     try:
         document = json.loads(data)
-        if document["format"] != _FORMAT:
+        if document["format"] not in _FORMATS:
             raise InvalidFile(f"{path} was written by another version of kctl (format {document['format']})")
         return _spec_from_json(document)
     except KctlError:
@@ -98,14 +98,16 @@ def parse_spec(data: bytes, path: Path) -> ClusterSpec:
 
 
 def _spec_from_json(document: Mapping[str, Any]) -> ClusterSpec:
-    document = {"own_directory": True, **document}  # files of before it was noted
+    older = {"own_directory": True, "controllers": (), "cluster_id": None}  # keys that older files lack
+    document = {**older, **document}
     values = {f.name: document[f.name] for f in fields(ClusterSpec)}
     values["directory"] = Path(values["directory"])
     values["kafka_libs"] = Path(values["kafka_libs"])
     values["zookeepers"] = tuple(ZooKeeperNode(**node) for node in values["zookeepers"])
     values["brokers"] = tuple(BrokerNode(**node) for node in values["brokers"])
+    values["controllers"] = tuple(ControllerNode(**node) for node in values["controllers"])
     values["settings"] = dict(values["settings"])
-    for node in (*values["zookeepers"], *values["brokers"]):
+    for node in (*values["zookeepers"], *values["controllers"], *values["brokers"]):
         if not all(isinstance(number, int) for number in (node.id, *node.ports)):
             raise TypeError(f"{node.name}: id and ports must be numbers")
     check_name(values["name"])

@@ -82,18 +82,20 @@ def _client_settings() -> dict[str, dict[str, Setting]]:
     return settings
 
 
-@lru_cache(maxsize=1)
-def _newer_broker_settings() -> frozenset[str]:
-    """Return the settings that brokers of 4.3.1 have and 3.9.2 does not (newer_broker_settings.json)."""
-    document = json.loads(Path(__file__).with_name("newer_broker_settings.json").read_text(encoding="utf-8"))
-    return frozenset(document["names"])
+# Settings of 4.0 to 4.3 that are only dynamic in other releases.
+_ONCE_STATIC = {
+    "leader.replication.throttled.rate",
+    "follower.replication.throttled.rate",
+    "replica.alter.log.dirs.io.max.bytes.per.second",
+}
 
 
 def read_broker_file(file: str, releases: Releases | None = None) -> PropertiesFile:
     """Read a server.properties. Raises UsageError, InvalidFile (not a .properties file, or a duplicate key)."""
     values = read_properties(file, await_writer=False)  # only displayed, never used for a connection
     definitions = known_settings()
-    unknown = [key for key in values if base_name(key) not in definitions and key not in _newer_broker_settings()]
+    newer = known_settings("4.4.0").keys() | _ONCE_STATIC
+    unknown = [key for key in values if base_name(key) not in definitions and key not in newer]
     facts = _facts(file, values, unknown, definitions, releases, broker=True)
     return PropertiesFile(_settings(facts.path, values, definitions, releases), facts)
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 from kctl.base.text import counted
 from kctl.cluster.membership import BrokerView
-from kctl.cluster.quorum import Quorum, QuorumReplica
 from kctl.errors import KctlError
 from kctl.health.leaders import leader_status
 from kctl.health.model import Check, Facts, HealthLimits, Status
 from kctl.health.partitions import partitions_of
+from kctl.protocol.quorum import Quorum, QuorumReplica
 
 _FEW_REPLICAS = 10  # allowed deviation whatever the percentage: small clusters are never even
 _SILENT_VOTER_MS = 10_000  # a voter that cannot fetch for 2 s (controller.quorum.fetch.timeout.ms) starts an election

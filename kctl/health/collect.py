@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 from kctl.cluster.log_dirs import fetch_log_dirs
 from kctl.cluster.membership import fenced_brokers, read_views
-from kctl.cluster.quorum import describe_quorum
 from kctl.cluster.reassignments import reassignments_if_told
 from kctl.cluster.topic_configs import MIN_ISR, fetch_topic_configs, min_isr_in
 from kctl.errors import KctlError
 from kctl.health.hidden import hidden_topics
 from kctl.health.model import Facts
 from kctl.model import ClusterState, TopicPartition
+from kctl.protocol.quorum import describe_quorum
 
 if TYPE_CHECKING:
-    from kctl.cluster.quorum import Quorum
     from kctl.protocol.client import ClusterClient
+    from kctl.protocol.quorum import Quorum
 
 
 def collect_facts(client: ClusterClient) -> Facts:

@@ -14,7 +14,7 @@ from kctl.model import Broker, ClusterState, TopicPartition
 if TYPE_CHECKING:
     from kctl.cluster.log_dirs import LogDir
     from kctl.cluster.membership import BrokerView
-    from kctl.cluster.quorum import Quorum
+    from kctl.protocol.quorum import Quorum
 
 
 # Replicas that running reassignments add. KctlError: unknown, so all replicas count. None: not requested.

@@ -63,11 +63,14 @@ class Pending(NamedTuple):
 class Dialer:
     """The security settings for connections to one cluster, with a shared TLS context.
 
+    controllers: the servers are KRaft controllers, which lack Metadata; without it, a controller is an error.
+
     Raises UsageError if the password or a file in these settings is unusable.
     """
 
-    def __init__(self, security: Security) -> None:
+    def __init__(self, security: Security, *, controllers: bool = False) -> None:
         self.security = security
+        self.controllers = controllers
         if security.sasl:  # report an unreadable password once, not once per server
             _ = security.sasl_password
         self.ssl_context: ssl.SSLContext | None = None
@@ -192,7 +195,7 @@ class Connection:
                 hint="check that this is a broker's port",
             )
         self.api_versions = ranges
-        if ApiKey.METADATA not in ranges:
+        if ApiKey.METADATA not in ranges and not self._dialer.controllers:
             raise NotKafka(
                 f"{self.address} is a KRaft controller, not a broker",
                 hint="use the address of a broker's listener",

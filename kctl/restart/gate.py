@@ -12,12 +12,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kctl.cluster.quorum import Quorum
 from kctl.errors import KctlError, NotAuthorized
 from kctl.health.brokers import silent_voters
 from kctl.health.model import Adding
 from kctl.health.partitions import adding_of, effective_min_isr, partitions_of
 from kctl.model import ClusterState, PartitionState, TopicPartition
+from kctl.protocol.quorum import Quorum
 from kctl.restart.snapshot import MinIsr
 
 if TYPE_CHECKING:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Protocol
 from kctl.base.outcomes import ItemResult
 from kctl.cluster.controller import read_controller, read_epoch
 from kctl.cluster.membership import BrokerView, down_brokers, fenced_brokers, read_views
-from kctl.cluster.quorum import Quorum, describe_quorum
 from kctl.cluster.rights import may_describe_all_topics
 from kctl.errors import (
     AuthenticationFailed,
@@ -26,6 +25,7 @@ from kctl.health.collect import adding_replicas, min_isr_of
 from kctl.health.partitions import partitions_of
 from kctl.model import Broker, ClusterState, TopicPartition
 from kctl.protocol.client import connect
+from kctl.protocol.quorum import Quorum, describe_quorum
 from kctl.protocol.target import Target
 from kctl.restart.snapshot import GateSnapshot
 

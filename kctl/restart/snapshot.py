@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kctl.cluster.quorum import Quorum
 from kctl.errors import KctlError
 from kctl.health.model import Adding
 from kctl.model import ClusterState
+from kctl.protocol.quorum import Quorum
 
 MinIsr = Mapping[str, int | KctlError]
 

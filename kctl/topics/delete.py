@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from kctl.base.moments import moment_text
 from kctl.base.outcomes import ItemResult
-from kctl.cluster.quorum import DESCRIBE_QUORUM
 from kctl.cluster.topic_names import check_name
 from kctl.cluster.topics import choose_to_change
 from kctl.errors import (
@@ -30,6 +29,7 @@ from kctl.errors import (
 from kctl.model import ClusterState, TopicState
 from kctl.protocol.codes import ErrorCode
 from kctl.protocol.metadata_messages import topic_id_from_text, topic_id_text
+from kctl.protocol.quorum import DESCRIBE_QUORUM
 from kctl.topics.new_topic import NewTopic, create_request, request_chunks
 from kctl.topics.offsets import newest_records
 from kctl.topics.readers import ReadingGroup, fetch_readers

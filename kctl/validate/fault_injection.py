@@ -100,7 +100,8 @@ def _local_injection(spec: ClusterSpec, progress: ProgressReporter | None = None
     from kctl.restart.control_local import LocalControl
 
     control = LocalControl(spec.name, progress=progress)
-    return FaultInjection(control, spec, f"by signals to the processes of cluster {spec.name}", LocalZookeepers(spec))
+    zookeepers = f"cluster {spec.name} uses KRaft, not ZooKeeper" if spec.uses_kraft else LocalZookeepers(spec)
+    return FaultInjection(control, spec, f"by signals to the processes of cluster {spec.name}", zookeepers)
 
 
 def recovery_control(

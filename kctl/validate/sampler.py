@@ -12,13 +12,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
 from kctl.base.deadline import Deadline
-from kctl.cluster.quorum import DESCRIBE_QUORUM, describe_quorum
 from kctl.cluster.topics import known_topics
 from kctl.errors import KctlError, NotFound, TimedOut
 from kctl.model import Broker, ClusterState
 from kctl.protocol.client import connect
 from kctl.protocol.connection import Connection
 from kctl.protocol.preflight import read_cluster
+from kctl.protocol.quorum import DESCRIBE_QUORUM, describe_quorum
 from kctl.protocol.target import Target
 from kctl.validate.report.timeline import ControllerSample, PartitionView, Sample
 

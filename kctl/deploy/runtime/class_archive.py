@@ -21,11 +21,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from kctl.base import paths
-from kctl.deploy.nodes import NodeKind
+from kctl.deploy.layout import is_kafka_4
+from kctl.deploy.nodes import ArchiveKind
 from kctl.deploy.runtime.java import Java
 from kctl.errors import NotSupported, OperationFailed
 
-KINDS: tuple[NodeKind, ...] = ("zookeeper", "broker")
 _AOT_CACHE_JAVA = 25
 _QUIET = ("-Xshare:auto", "-Xlog:cds=off", "-Xlog:cds+dynamic=off")
 _AOT_QUIET = ("-Xlog:aot=off", "-Xlog:cds=off")
@@ -132,11 +132,17 @@ def archives_for(folder: Path, stems: Iterable[str], java: Java, jars: Iterable[
     return [ClassArchive(folder / f"{stem}-{end}", java) for stem in stems]
 
 
-def kafka_archives(java: Java, libs: Path, kafka_version: str) -> dict[NodeKind, ClassArchive]:
-    """Return the archives of a broker and a ZooKeeper for this Java and these jars."""
-    stems = [f"{kind}-{kafka_version}" for kind in KINDS]
+def archive_kinds(kafka_version: str) -> tuple[ArchiveKind, ...]:
+    """Return the archives of a release: of the layouts that it has by default."""
+    return ("kraft",) if is_kafka_4(kafka_version) else ("zookeeper", "broker")
+
+
+def kafka_archives(java: Java, libs: Path, kafka_version: str) -> dict[ArchiveKind, ClassArchive]:
+    """Return the archives of a release's processes for this Java and these jars."""
+    kinds = archive_kinds(kafka_version)
+    stems = [f"{kind}-{kafka_version}" for kind in kinds]
     archives = archives_for(paths.cache_dir() / "kafka", stems, java, libs.glob("*.jar"))
-    return dict(zip(KINDS, archives, strict=True))
+    return dict(zip(kinds, archives, strict=True))
 
 
 def _measure(path: Path) -> Seal:

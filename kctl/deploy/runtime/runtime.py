@@ -20,6 +20,7 @@ from kctl.deploy.waiting import NoProgress, ProgressReporter
 from kctl.errors import Busy, InvalidFile, NotFound, UsageError
 
 DEFAULT_VERSION = "3.9.2"  # the last line that runs with ZooKeeper
+KRAFT_VERSION = "4.4.0"  # of clusters with KRaft
 _VERSION = re.compile(r"\d{1,3}(\.\d{1,3}){2,3}(-rc\d{1,2})?")
 
 
@@ -63,12 +64,25 @@ def checked_version(version: str) -> str:
     return version
 
 
-def find_runtime(version: str | None = None, *, kafka_home: str | None = None) -> KafkaRuntime:
-    """Return the runtime to use. version: None: the default version.
+def find_runtime(
+    version: str | None = None, *, kafka_home: str | None = None, default: str = DEFAULT_VERSION
+) -> KafkaRuntime:
+    """Return the runtime to use. version: None: that of `kafka_home` or KAFKA_HOME, else `default`.
 
     KAFKA_HOME is ignored if it has another version; `kafka_home` with another version is a UsageError. Raises NotFound
     if there is no runtime, InvalidFile if the installed one is damaged.
     """
+    chosen = _chosen_home(version, kafka_home)
+    return chosen if chosen is not None else _provisioned(version or default)
+
+
+def expected_version(version: str | None, kafka_home: str | None, default: str) -> str:
+    """Return the version that `ensure_runtime` would give, without an installation. Raises UsageError, NotFound."""
+    chosen = _chosen_home(version, kafka_home)
+    return chosen.version if chosen is not None else version or default
+
+
+def _chosen_home(version: str | None, kafka_home: str | None) -> KafkaRuntime | None:
     if version is not None:
         checked_version(version)
     if kafka_home:
@@ -78,7 +92,7 @@ def find_runtime(version: str | None = None, *, kafka_home: str | None = None) -
         runtime = _runtime_at(from_environment, None, "KAFKA_HOME")
         if version in {None, runtime.version}:
             return runtime
-    return _provisioned(version or DEFAULT_VERSION)
+    return None
 
 
 def _runtime_at(home: str, version: str | None, option: str) -> KafkaRuntime:
@@ -126,6 +140,7 @@ def ensure_runtime(
     version: str | None = None,
     *,
     kafka_home: str | None = None,
+    default: str = DEFAULT_VERSION,
     archive: str | None = None,
     sha512: str | None = None,
     progress: ProgressReporter | None = None,
@@ -134,15 +149,17 @@ def ensure_runtime(
 ) -> KafkaRuntime:
     """Find a runtime, or install one if it is missing or damaged.
 
-    note: called with lines for the user, e.g. the next source.
+    default: the version if none is chosen by `version`, `archive` or KAFKA_HOME. note: called with lines for the user,
+    e.g. the next source.
     """
     try:
-        return find_runtime(version, kafka_home=kafka_home)
+        return find_runtime(version, kafka_home=kafka_home, default=default)
     except (NotFound, InvalidFile):
         if kafka_home or (os.environ.get("KAFKA_HOME") and version is None):
             raise
     return install_runtime(
-        version, archive=archive, sha512=sha512, progress=progress, note=note, timeout_s=timeout_s
+        version if version or archive else default, archive=archive, sha512=sha512, progress=progress, note=note,
+        timeout_s=timeout_s,
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Creation of class archives: a ZooKeeper and a broker run for a few seconds and write them at exit."""
+"""Creation of class archives: the processes of a small cluster run for a few seconds and write them at exit."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from pathlib import Path
 
 from kctl.deploy import ports
 from kctl.deploy.host import Host
-from kctl.deploy.layout import LayoutRequest, build_spec
-from kctl.deploy.nodes import NodeKind
+from kctl.deploy.layout import is_kafka_4
+from kctl.deploy.layout_request import LayoutRequest, build_spec
+from kctl.deploy.nodes import ArchiveKind
 from kctl.deploy.runtime.class_archive import kafka_archives
 from kctl.deploy.runtime.java import Java
 from kctl.deploy.start import start
@@ -25,8 +26,8 @@ _END_S = 180.0  # Java 25 assembles an archive in a separate process, which take
 
 def make_archives(
     host: Host, *, java: Java, libs: Path, kafka_version: str, progress: ProgressReporter | None = None
-) -> Mapping[NodeKind, Path]:
-    """Return the archives. Creates missing ones: a ZooKeeper and a broker run for some seconds in a temporary folder.
+) -> Mapping[ArchiveKind, Path]:
+    """Return the archives. Creates missing ones: a small cluster runs for some seconds in a temporary folder.
 
     Raises what `start` and `stop` raise, NotSupported for a Java that cannot write one, OperationFailed if none was
     written.
@@ -42,7 +43,7 @@ def make_archives(
                 _training_run(host, Path(name), java=java, libs=libs, kafka_version=kafka_version, flags=flags)
             for kind, partial in partials.items():
                 if not partial.is_file():
-                    raise OperationFailed(f"Java wrote no class archive for a {kind}", hint=f"Java: {java.executable}")
+                    raise OperationFailed(f"Java wrote no class archive ({kind})", hint=f"Java: {java.executable}")
                 archives[kind].adopt(partial)
         finally:
             for partial in partials.values():
@@ -51,9 +52,10 @@ def make_archives(
 
 
 def _training_run(
-    host: Host, folder: Path, *, java: Java, libs: Path, kafka_version: str, flags: Mapping[NodeKind, Sequence[str]]
+    host: Host, folder: Path, *, java: Java, libs: Path, kafka_version: str, flags: Mapping[ArchiveKind, Sequence[str]]
 ) -> None:
-    request = LayoutRequest(name="class-archive", layout="single", heap="256m")
+    layout = "kraft-single" if is_kafka_4(kafka_version) else "single"
+    request = LayoutRequest(name="class-archive", layout=layout, heap="256m")
     spec = build_spec(
         request,
         directory=Path(os.path.realpath(folder)) / "cluster",

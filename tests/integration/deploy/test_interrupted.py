@@ -6,19 +6,16 @@ The moments are files and processes that appear on the way, watched from outside
 from __future__ import annotations
 
 import signal
-import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from cluster_testing import clusters_dir, nothing_left_running, processes_of
-from kctl_testing import SCRIPT, Kctl, eventually
+from kctl_testing import Kctl, eventually
+from process_moments import Reached, run_until
 
 CREATE = ["cluster", "create", "c", "--use", "--layout", "single", "--heap", "256m"]
-
-Reached = Callable[[Path, Path], bool]
 
 # On the way of a create: (folder of the cluster, HOME) → has it come so far?
 MOMENTS: dict[str, Reached] = {
@@ -38,23 +35,6 @@ QUICK = {"cluster.json", "the broker's process"}
 def _nothing_left(own_kctl: Kctl) -> Iterator[None]:
     with nothing_left_running(own_kctl):
         yield
-
-
-def run_until(kctl: Kctl, argv: list[str], reached: Reached, number: signal.Signals) -> int:
-    """Run kctl, and signal it as soon as that moment has come; its exit code."""
-    folder = clusters_dir(kctl) / "c"
-    process = subprocess.Popen(
-        [str(SCRIPT), *argv], env=kctl.environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-    )  # fmt: skip
-    deadline = time.monotonic() + 60
-    while not reached(folder, kctl.home):
-        assert process.poll() is None, process.communicate()[1]
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
-    process.send_signal(number)
-    process.communicate(timeout=60)
-    return process.returncode
 
 
 @pytest.mark.parametrize(

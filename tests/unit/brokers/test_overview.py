@@ -11,11 +11,11 @@ import pytest
 from health_testing import partition, state
 from kctl.brokers import overview
 from kctl.cluster import membership
-from kctl.cluster import quorum as quorum_module
-from kctl.cluster.quorum import Quorum
 from kctl.commands.broker.tables import description_tables
 from kctl.errors import ConnectionRefused, KctlError, NotAuthorized, NotFound
 from kctl.model import Broker, ClusterState
+from kctl.protocol import quorum as quorum_module
+from kctl.protocol.quorum import Quorum
 
 THREE = state([partition("123", "123")])
 

@@ -12,11 +12,11 @@ import pytest
 from fake_cluster import FakeCluster
 from kctl.cluster.export import assemble, export_cluster
 from kctl.cluster.log_dirs import LogDir, LogDirReplica
-from kctl.cluster.quorum import Quorum
 from kctl.cluster.reassignments import Moving
 from kctl.cluster.topic_configs import ConfigEntry, ConfigSource
 from kctl.errors import ConnectionRefused, KctlError, NotAuthorized
 from kctl.model import Broker, ClusterState, PartitionState, TopicPartition, TopicState
+from kctl.protocol.quorum import Quorum
 
 STATE = ClusterState(
     "c1", 2,
@@ -157,7 +157,7 @@ def test_the_controller_is_the_quorums(
             raise quorum
         return quorum
 
-    monkeypatch.setattr("kctl.cluster.quorum.describe_quorum", told)
+    monkeypatch.setattr("kctl.protocol.quorum.describe_quorum", told)
     fake = _big_cluster(topics=0)
     document, said = export_cluster(fake.client)
     assert (document["controller"], said) == (controller, lacks)

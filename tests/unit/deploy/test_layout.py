@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kctl.deploy.layout import (
-    ClusterSpec,
-    LayoutRequest,
-    build_spec,
-    check_chroot,
-    check_directory,
-    check_name,
-    check_request,
-    heap_bytes,
-    port_count,
-    racks,
-    spec_to_json,
-)  # fmt: skip
+from kctl.deploy.layout import ClusterSpec, check_chroot, check_directory, check_name, heap_bytes, spec_to_json
+from kctl.deploy.layout_request import LayoutRequest, build_spec, check_request, port_count, racks
 from kctl.deploy.store import parse_spec
 from kctl.errors import InvalidFile, NotFound, UsageError
 
@@ -50,9 +40,44 @@ def test_layout(layout: str) -> None:
     assert [z.id for z in spec.zookeepers] == list(range(1, len(zookeepers) + 1))
     assert [b.port for b in spec.brokers] == brokers
     assert [b.id for b in spec.brokers] == list(range(1, len(brokers) + 1))
-    assert spec.ports == set(range(9000, 9000 + port_count(layout, None)))
+    assert spec.ports == set(range(9000, 9000 + port_count(LayoutRequest(name="dev", layout=layout))))
     assert spec.bootstrap_servers == tuple(f"127.0.0.1:{p}" for p in brokers)
     assert spec.zookeeper_connect == ",".join(f"127.0.0.1:{z[0]}" for z in zookeepers) + "/kafka"
+
+
+# Layout and options: ports of the brokers, controller ports of combined nodes, ports of dedicated controllers.
+KRAFT: dict[str, tuple[dict[str, Any], list[int], list[int], list[int]]] = {
+    "single": ({"layout": "kraft-single"}, [9000], [9001], []),
+    "combined": ({"layout": "kraft-combined"}, [9000, 9001, 9002], [9003, 9004, 9005], []),
+    "combined, five": ({"layout": "kraft-combined", "brokers": 5}, [*range(9000, 9005)], [*range(9005, 9010)], []),
+    "separate": ({"layout": "kraft-separate"}, [9000, 9001, 9002], [0, 0, 0], [9003, 9004, 9005]),
+    "one of each": ({"layout": "kraft-separate", "brokers": 1, "controllers": 1}, [9000], [0], [9001]),
+}
+
+
+@pytest.mark.parametrize("case", KRAFT)
+def test_kraft_layout(case: str) -> None:
+    options, brokers, combined, controllers = KRAFT[case]
+    spec = spec_of(**options)
+    assert [b.port for b in spec.brokers] == brokers
+    assert [b.controller_port for b in spec.brokers] == combined
+    assert [(c.id, c.port) for c in spec.controllers] == [(101 + n, port) for n, port in enumerate(controllers)]
+    assert spec.ports == set(range(9000, 9000 + port_count(LayoutRequest(name="dev", **options))))
+    assert [voter.port for voter in spec.voters] == (controllers or combined)
+    ids = [spec.cluster_id, *(voter.directory_id for voter in spec.voters)]
+    assert len(set(ids)) == len(ids)
+    assert all(len(base64.urlsafe_b64decode(f"{each}==")) == 16 and not str(each).startswith("-") for each in ids)
+    assert (spec.zookeepers, spec.zookeeper_connect, spec.chroot) == ((), None, "")
+    assert spec_of(**options).cluster_id != spec.cluster_id
+    data = json.dumps(spec_to_json(spec)).encode()
+    assert parse_spec(data, Path("cluster.json")) == spec
+
+
+def test_a_description_without_the_keys_of_kraft_reads_back() -> None:
+    spec = spec_of("single")
+    older = {key: value for key, value in spec_to_json(spec).items() if key not in {"controllers", "cluster_id"}}
+    older["brokers"] = [{"id": 1, "port": 9000, "rack": None}]
+    assert parse_spec(json.dumps(older).encode(), Path("cluster.json")) == spec
 
 
 def test_pseudo_distributed_with_more_brokers_racks_and_log_dirs() -> None:
@@ -73,7 +98,7 @@ def test_the_description_reads_back() -> None:
 
 @pytest.mark.parametrize(
     "data",
-    [b"", b"{", b"[]", b'{"format": 1}', b'{"format": 2}', b"null", b"[" * 100_000,
+    [b"", b"{", b"[]", b'{"format": 1}', b'{"format": 2}', b'{"format": 3}', b"null", b"[" * 100_000,
      b'{"format": 1, "name": "x", "zookeepers": 3}'],
 )  # fmt: skip
 def test_a_damaged_description(data: bytes) -> None:
@@ -87,6 +112,12 @@ IMPOSSIBLE: list[tuple[dict[str, Any], str]] = [
     ({"layout": "three-node", "brokers": 5}, "has 3 brokers, not 5"),
     ({"layout": "pseudo-distributed", "brokers": 0}, "--brokers 0"),
     ({"layout": "pseudo-distributed", "brokers": 51}, "--brokers 51"),
+    ({"layout": "kraft-single", "brokers": 2}, "has 1 broker, not 2"),
+    ({"layout": "kraft-combined", "brokers": 10}, "--brokers 10 is not between 1 and 9"),
+    ({"layout": "kraft-combined", "controllers": 3}, "no dedicated controllers"),
+    ({"layout": "kraft-separate", "controllers": 2}, "--controllers 2 is not 1, 3 or 5"),
+    ({"layout": "kraft-separate", "chroot": "/x"}, "does not use"),
+    ({"controllers": 1}, "no dedicated controllers"),
     ({"log_dirs": 0}, "--log-dirs 0"),
     ({"log_dirs": 21}, "--log-dirs 21"),
     ({"name": ""}, "cannot name"),

@@ -10,7 +10,8 @@ import pytest
 
 from kctl.commands.cluster.view import _show
 from kctl.deploy.host import LocalHost
-from kctl.deploy.layout import ClusterSpec, LayoutRequest, build_spec
+from kctl.deploy.layout import ClusterSpec
+from kctl.deploy.layout_request import LayoutRequest, build_spec
 from kctl.deploy.logs import Follower, LogReader, compile_pattern, log_excerpt, merged, parse_entries
 from kctl.errors import UsageError
 

@@ -16,7 +16,8 @@ from kctl.deploy.start import StartResult
 from kctl.deploy.stop import StopResult
 
 KEYS = {
-    CreateResult: "name layout directory kafka_version bootstrap_servers zookeeper brokers started duration_ms",
+    CreateResult: "name layout directory kafka_version bootstrap_servers zookeeper cluster_id controllers brokers "
+    "started duration_ms",
     StartResult: "name bootstrap_servers zookeeper started already_running resumed duration_ms",
     StopResult: "name stopped killed already_stopped duration_ms",
     RestartResult: "name stopped started",

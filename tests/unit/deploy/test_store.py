@@ -19,7 +19,7 @@ from kctl.deploy import store
 from kctl.deploy.create import create
 from kctl.deploy.destroy import destroy, destroy_plan
 from kctl.deploy.host import LocalHost
-from kctl.deploy.layout import LayoutRequest
+from kctl.deploy.layout_request import LayoutRequest
 from kctl.deploy.runtime.runtime import KafkaRuntime
 from kctl.errors import AlreadyExists, Busy, InvalidFile, NotFound, NotSupported, OperationFailed, Refused
 

@@ -10,7 +10,6 @@ import pytest
 from health_testing import facts, partition, state
 from kctl.cluster.log_dirs import LogDir
 from kctl.cluster.membership import BrokerView
-from kctl.cluster.quorum import Quorum, QuorumReplica
 from kctl.commands.terminal.views import brokers_up
 from kctl.errors import ConnectionRefused, KctlError, NotAuthorized
 from kctl.health import wait
@@ -19,6 +18,7 @@ from kctl.health.brokers import check_brokers, check_controller, check_leaders, 
 from kctl.health.disks import check_disks, check_log_dirs, used_percent
 from kctl.health.model import Facts, HealthLimits, Status
 from kctl.model import Broker, ClusterState
+from kctl.protocol.quorum import Quorum, QuorumReplica
 from kctl.protocol.target import Target
 
 THREE = state(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from health_testing import partition, state
-from kctl.cluster.quorum import Quorum, QuorumReplica
 from kctl.errors import ConnectionTimedOut, KctlError, NotAuthorized, OperationFailed
 from kctl.model import TopicPartition
+from kctl.protocol.quorum import Quorum, QuorumReplica
 from kctl.restart.gate import blockers, can_stop_together, fits_together, gate, out_of_sync, quorum_blocker, unprotected
 from kctl.restart.live_cluster import IsrGaps, shrunk_isrs
 from kctl.restart.order import next_batch, whole_order

@@ -12,7 +12,8 @@ from kctl.commands.cluster import rolling as cluster_rolling
 from kctl.deploy import lifecycle
 from kctl.deploy.create import create
 from kctl.deploy.host import LocalHost
-from kctl.deploy.layout import ClusterSpec, LayoutRequest
+from kctl.deploy.layout import ClusterSpec
+from kctl.deploy.layout_request import LayoutRequest
 from kctl.deploy.runtime.runtime import KafkaRuntime
 from kctl.errors import ConnectionFailed, NotFound, NotSupported, Refused
 from kctl.model import Broker

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from kctl.base.deadline import Deadline
 from kctl.errors import ConnectionFailed, KctlError, OperationFailed
 
 if TYPE_CHECKING:
+    from kctl.base.address import Address
     from kctl.model import ClusterState
     from kctl.protocol.client import ClusterClient
+    from kctl.protocol.connection import Dialer
 
 DESCRIBE_QUORUM = 55
 _METADATA_TOPIC = "__cluster_metadata"
@@ -57,21 +61,57 @@ def describe_quorum(client: ClusterClient) -> Quorum | None:
     """Return the quorum; None with ZooKeeper. Raises NotAuthorized, subclasses of ConnectionFailed."""
     if client.api_version(DESCRIBE_QUORUM) is None:
         return None
+    return _quorum_in(client.send(_quorum_request()))
+
+
+def ask_controllers(servers: Sequence[Address], dialer: Dialer, *, timeout_s: float) -> Quorum | None:
+    """Return the quorum as its leader reports it, from controller listeners. Only the leader answers.
+
+    None if no server answers as the leader in time.
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
+    if not servers:
+        return None
+    with ThreadPoolExecutor(max_workers=min(len(servers), 16)) as pool:
+        answers = list(pool.map(lambda server: _ask_controller(server, dialer, timeout_s), servers))
+    quorums = [quorum for quorum in answers if quorum is not None]
+    return max(quorums, key=lambda quorum: quorum.leader_epoch, default=None)
+
+
+def _ask_controller(server: Address, dialer: Dialer, timeout_s: float) -> Quorum | None:
+    from kctl.protocol.brokers import negotiate
+    from kctl.protocol.connection import Connection
+
+    deadline = Deadline(timeout_s)
+    connection = Connection(server, dialer)
+    try:
+        connection.open(deadline)
+        request = _quorum_request()
+        pending = connection.send_message(request, negotiate(request, None, connection), deadline)
+        return _quorum_in(connection.receive_message(pending, deadline))
+    except KctlError:
+        return None
+    finally:
+        connection.close()
+
+
+def _quorum_request() -> Any:
     from kafka.protocol.admin import DescribeQuorumRequest
 
+    topic = DescribeQuorumRequest.TopicData
+    return DescribeQuorumRequest(
+        topics=[topic(topic_name=_METADATA_TOPIC, partitions=[topic.PartitionData(partition_index=0)])]
+    )
+
+
+def _quorum_in(answer: Any) -> Quorum:
     from kctl.protocol.client import error_for
 
-    topic = DescribeQuorumRequest.TopicData
-    answer = client.send(
-        DescribeQuorumRequest(
-            topics=[topic(topic_name=_METADATA_TOPIC, partitions=[topic.PartitionData(partition_index=0)])]
-        )
-    )
     if answer.error_code:
-        message = getattr(answer, "error_message", None)
         raise error_for(
             answer.error_code,
-            message,
+            getattr(answer, "error_message", None),
             subject="the metadata quorum",
             hint="requires the ACL operation DESCRIBE on the cluster",
         )

@@ -1,0 +1,20 @@
+"""The metadata quorum of a cluster that kctl set up, read from its controller listeners."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from kctl.deploy.layout import LOOPBACK, ClusterSpec
+from kctl.protocol.quorum import Quorum, ask_controllers
+
+_ASK_S = 2.0
+
+
+def read_quorum(spec: ClusterSpec, node_ids: Collection[int], *, timeout_s: float = _ASK_S) -> Quorum | None:
+    """Return the quorum as the leader among these nodes reports it; None if none of them leads."""
+    from kctl.base.address import Address
+    from kctl.protocol.connection import Dialer
+    from kctl.protocol.security import Security
+
+    servers = [Address(LOOPBACK, voter.port) for voter in spec.voters if voter.id in node_ids]
+    return ask_controllers(servers, Dialer(Security(), controllers=True), timeout_s=timeout_s)
