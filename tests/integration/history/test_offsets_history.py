@@ -238,7 +238,7 @@ def test_another_clusters_commit_times_are_refused(groups: Groups, looks: Looks,
     shutil.copytree(looks.store, tmp_path / "store")
     (tmp_path / "store/kctl-store.json").write_text(json.dumps({**about, "cluster_id": "other"}))
     plan = plan_span(tmp_path / "store", 0, _now_ms(), LagRequest(EVERY, EVERY, commit_times=True))
-    with connect(groups.target) as client, pytest.raises(Refused, match="of cluster other, and this is"):
+    with connect(groups.target) as client, pytest.raises(Refused, match="of cluster other, but this is"):
         with_commit_times(client, plan)
 
 
