@@ -47,8 +47,8 @@ _KEYS = {
     "finally": "Steps that are always done at the end, also after Ctrl-C.",
 }
 _PARAMETER_KEYS = {
-    "type": f"One of {', '.join(f'`{each}`' for each in PARAMETER_TYPES)}; string without.",
-    "description": "What `kctl playbook show` tells.",
+    "type": f"One of {', '.join(f'`{each}`' for each in PARAMETER_TYPES)}; default: string.",
+    "description": "Text for `kctl playbook show`.",
     "default": "Its value when none is given. Without a default a value is required; `null` makes it optional.",
     "secret": "`true`: never shown and never stored; given by `--secret NAME=@FILE` or `KCTL_PARAM_NAME`.",
     "choices": "The values that it can have.",
@@ -165,7 +165,7 @@ def render() -> str:
     lines += ["### Filters\n", "`value | filter`, or `value | filter(arguments)`.\n", *_functions(FILTERS)]
     lines += ["### Tests\n", "`value is test`, `value is not test(argument)`.\n", *_functions(TESTS)]
     lines += ["### Functions\n", *_functions(FUNCTIONS)]
-    lines += ["### Operations\n", "What each argument means is said by `kctl COMMAND --help`.\n", *_operations()]
+    lines += ["### Operations\n", "`kctl COMMAND --help` describes each argument.\n", *_operations()]
     return "\n".join(lines).rstrip() + "\n"
 
 
