@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum, IntEnum
-from typing import ClassVar
+from typing import ClassVar, TypeVar
+
+_Error = TypeVar("_Error", bound="KctlError")
 
 
 class ExitCode(IntEnum):
@@ -38,8 +40,24 @@ class Reason(str, Enum):
     RUN_STATE = "run_state"
     UNREADABLE = "unreadable"
     UNSAFE = "unsafe"
+    VERSION_UNSUPPORTED = "version_unsupported"
     WRONG_CLUSTER = "wrong_cluster"
     WRONG_TYPE = "wrong_type"
+
+
+class ConnectionReason(str, Enum):
+    """Why a connection failed, where the class of the error does not say it. Values never change."""
+
+    CERTIFICATE_UNTRUSTED = "certificate_untrusted"
+    CLIENT_CERTIFICATE_REJECTED = "client_certificate_rejected"
+    CLIENT_CERTIFICATE_REQUIRED = "client_certificate_required"
+    CONNECTION_CLOSED = "connection_closed"
+    LOGIN_REQUIRED = "login_required"
+    NO_RESPONSE = "no_response"
+    SASL_UNSUPPORTED = "sasl_unsupported"
+    TLS_HANDSHAKE = "tls_handshake"
+    TLS_REQUIRED = "tls_required"
+    TLS_UNSUPPORTED = "tls_unsupported"
 
 
 class KctlError(Exception):
@@ -60,13 +78,25 @@ class KctlError(Exception):
         *,
         hint: str | None = None,
         details: Mapping[str, object] | None = None,
-        reason: Reason | None = None,
+        reason: Reason | ConnectionReason | None = None,
     ) -> None:
         super().__init__(message)
         self.reason = self.code if reason is None else reason.value
         self.message = message
         self.hint = hint if hint is not None else self.default_hint
         self.details = dict(details or {})
+
+    def reworded(
+        self: _Error, message: str, *, hint: str | None = None, details: Mapping[str, object] | None = None
+    ) -> _Error:
+        """Return an error of the same class and reason. hint, details: (default: those of this error)."""
+        error = type(self)(
+            message,
+            hint=self.hint if hint is None else hint,
+            details=self.details if details is None else details,
+        )
+        error.reason = self.reason
+        return error
 
 
 # --- 1: succeeded, not healthy ------------------------------------------------------------------------------------

@@ -85,7 +85,7 @@ def collect_snapshots(inv: Invocation, options: SnapshotOptions) -> None:
                 create_store(store, cluster_id),
                 lambda at_ms: collector.take_pass(client, at_ms),
                 pace,
-                tell=output.warn,
+                warn=output.warn,
                 keep_ms=keep_ms,
             )
             if once:

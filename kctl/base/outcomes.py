@@ -67,7 +67,7 @@ class ItemResult(str, Enum):
     REPLACED = "replaced", Effect.DONE
     RESET = "reset", Effect.DONE
     RESTARTED = "restarted", Effect.DONE
-    RESUMED = "goes on", Effect.DONE
+    RESUMED = "resumed", Effect.DONE
     SET = "set", Effect.DONE
     STARTED = "started", Effect.DONE
     STOPPED = "stopped", Effect.DONE

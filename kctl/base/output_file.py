@@ -80,7 +80,7 @@ def open_output(path: Path, *, mode: int = 0o666) -> Iterator[BinaryIO]:
     """Yield a stream for the whole content of `path`; what was there before stays if the block raises.
 
     mode: of a new file, before the umask. Raises UsageError as check_output_path does, OperationFailed when the content
-    could not be written, BrokenPipeError when the reader of this process's own stdout is gone.
+    could not be written, BrokenPipeError if the reader of this process's stdout has closed it.
     """
     target = check_output_path(path)
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING, NamedTuple
 
-from kctl.errors import KctlError, NotSupported, OperationFailed
+from kctl.errors import KctlError, NotSupported, OperationFailed, Reason
 from kctl.model import ClusterState, TopicPartition
 from kctl.protocol.partition_requests import numbers_by_topic
 
@@ -24,14 +24,16 @@ class Moving(NamedTuple):
 
 
 def reassignments_if_told(client: ClusterClient, state: ClusterState) -> dict[TopicPartition, Moving] | KctlError:
-    """Return all partitions under reassignment, or why they are unknown: for callers that can continue without."""
+    """Return all partitions under reassignment, or why they are unknown: for callers that do not depend on them."""
     if state.controller_id is None:
         return OperationFailed("the cluster has no controller")
     try:
         moving = ongoing_reassignments(client, timeout_s=min(client.timeout_s, _LIMIT_S))
     except KctlError as exc:
         return exc
-    return NotSupported("brokers before 2.4 do not report reassignments") if moving is None else moving
+    if moving is None:
+        return NotSupported("brokers before 2.4 do not report reassignments", reason=Reason.VERSION_UNSUPPORTED)
+    return moving
 
 
 def ongoing_reassignments(

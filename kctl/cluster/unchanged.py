@@ -41,7 +41,7 @@ class Basis:
         try:
             now = self.look()
         except ClusterReplaced as exc:
-            raise Refused(exc.message, hint="nothing was changed") from None
+            raise Refused(exc.message, hint="nothing was changed", reason=Reason.WRONG_CLUSTER) from None
         changes = list(differences(self.facts, now))
         if changes:
             more = f"; and {len(changes) - _SHOWN} more changes" if len(changes) > _SHOWN else ""

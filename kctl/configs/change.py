@@ -121,6 +121,7 @@ def _check_appended(
             raise NotSupported(
                 f"{edit.name} is not set on {resource.path}: brokers before 2.4 cannot {edit.operation} to it",
                 hint=f"set the whole list: `kctl config set {resource.path} {edit.name}=VALUE`",
+                reason=Reason.VERSION_UNSUPPORTED,
             )
 
 
@@ -174,6 +175,7 @@ def _check_value(name: str, operation: Operation, value: str, config: Config) ->
             raise NotSupported(
                 f"{name} may not be a list: these brokers do not report config types",
                 hint=f"requires Kafka 2.6; or replace the value: `kctl config set` with {name}=VALUE",
+                reason=Reason.VERSION_UNSUPPORTED,
             )
         if config.type not in {"list", UNKNOWN_TYPE}:
             raise Refused(

@@ -153,7 +153,7 @@ def reserved_ports(host: Host) -> frozenset[int]:
 def lock_cluster(name: str) -> Iterator[None]:
     """Lock the cluster against changes by another kctl. Raises Busy, with the other's pid, after LOCK_WAIT_S.
 
-    A child that was forked and has not yet become Java holds the lock as well: whoever gets it next finds
+    A child that was forked and has not yet become Java holds the lock as well: the next owner finds
     either no such process or one with its final command line.
     """
     with _lock(paths.clusters_dir() / f".{check_name(name)}.lock", f"cluster {name}", LOCK_WAIT_S):

@@ -85,8 +85,7 @@ def remove_members(
 ) -> tuple[list[RemovedMember], list[KctlError]]:
     """Remove the members of `plan`, and verify. Return the rows with results, and the error of each failed row.
 
-    A running client rejoins at once: with another member id, so the removed member is gone; with KIP-848 under the same
-    id.
+    A running client rejoins at once: with another member id, or with KIP-848 under the same id.
     """
     answer = ask_coordinators(client, [group], partial(_leave, client, plan))[group]
     outcomes = dict.fromkeys((row.member_id for row in plan), answer) if isinstance(answer, KctlError) else answer
@@ -116,7 +115,7 @@ def _read_back(
 
 
 class _Restarted(Refused):
-    """Another member has the instance id now: the planned member is gone, and its successor runs."""
+    """Another member has the instance id now: the planned member has left, and its successor runs."""
 
 
 def _leave(

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from kctl.cluster.log_offsets import ByLeader, ask_leaders
 from kctl.cluster.offsets import list_offsets_each
 from kctl.errors import KctlError
 from kctl.lag.rates import LogEnd
@@ -42,17 +43,18 @@ def fetch_points(
     """Return points of each log, oldest first and ending with the log end as of at_ms, and the errors of other logs.
 
     The oldest point is not after the offset of interest, unless that is more than 48 days old. One request to each
-    leader for each age. Brokers that do not respond raise nothing.
+    leader for each age. Leaders that have changed since `unread` was read are looked up again. Brokers that do not
+    respond raise nothing.
     """
     points: dict[TopicPartition, list[LogEnd]] = {tp: [LogEnd(at_ms, end)] for tp, (_, _, end) in unread.items()}
     failed: dict[TopicPartition, KctlError] = {}
-    pending = dict(unread)
+    pending = {tp: log.leader for tp, log in unread.items()}
     for round_ in range(_ROUNDS):
         if not pending:
             break
         time_ms = max(at_ms - (_YOUNGEST_MS << round_), 0)
         for tp, point in _list_offsets(client, pending, time_ms).items():
-            _, offset, end = pending[tp]
+            _, offset, end = unread[tp]
             if isinstance(point, KctlError):
                 failed[tp] = point
                 del pending[tp]
@@ -75,9 +77,18 @@ def _between(before: LogEnd, first: LogEnd, time_ms: int, end: int) -> list[LogE
 
 
 def _list_offsets(
-    client: ClusterClient, unread: Mapping[TopicPartition, UnreadLog], timestamp_ms: int
+    client: ClusterClient, leaders: dict[TopicPartition, int], timestamp_ms: int
 ) -> dict[TopicPartition, LogEnd | KctlError]:
+    """Return the response for each partition in `leaders`, and update the leaders that have changed."""
+
+    def ask(by_leader: ByLeader) -> dict[TopicPartition, LogEnd | KctlError]:
+        leaders.update({tp: leader for leader, tps in by_leader.items() for tp in tps})
+        return list_offsets_each(client, by_leader, timestamp_ms, lambda row: LogEnd(row.timestamp, row.offset))
+
     by_leader: dict[int, list[TopicPartition]] = {}
-    for tp, (leader, _, _) in unread.items():
+    for tp, leader in leaders.items():
         by_leader.setdefault(leader, []).append(tp)
-    return list_offsets_each(client, by_leader, timestamp_ms, lambda row: LogEnd(row.timestamp, row.offset))
+    responses = ask(by_leader)
+    failed = [tp for tp, response in responses.items() if isinstance(response, KctlError)]
+    retried, _, errors = ask_leaders(client, failed, ask)
+    return responses | retried | errors

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
+from kctl.cluster.log_offsets import ask_leaders
 from kctl.cluster.offsets import list_offsets_each
 from kctl.errors import KctlError
 from kctl.lag.log_config import LogConfig
 from kctl.lag.retention import TopicRetention
-from kctl.model import TopicPartition
+from kctl.model import ClusterState, TopicPartition
 from kctl.protocol.codes import ErrorCode
 
 if TYPE_CHECKING:
@@ -21,14 +22,18 @@ _TOPICS_PER_REQUEST = 1000
 
 
 def fetch_oldest_timestamps(
-    client: ClusterClient, by_leader: Mapping[int, Sequence[TopicPartition]]
-) -> dict[TopicPartition, int | KctlError | None]:
-    """Return the timestamp (ms) of each partition's first record, from its leader; a failure is a value.
+    client: ClusterClient, partitions: Collection[TopicPartition], state: ClusterState | None = None
+) -> tuple[dict[TopicPartition, int | None], dict[TopicPartition, KctlError]]:
+    """Return the timestamp (ms) of each partition's first record, from its leader, and the errors of other partitions.
 
     ListOffsets with timestamp 0 returns the first record at or after it, with the record's timestamp: the broker reads
-    one batch of the first segment. None: the log is empty, or no record has a timestamp.
+    one batch of the first segment. None: the log is empty, or no record has a timestamp. Deleted partitions are in
+    neither. state: see kctl.cluster.log_offsets.ask_leaders.
     """
-    return list_offsets_each(client, by_leader, 0, _timestamp)
+    timestamps, _, failed = ask_leaders(
+        client, partitions, lambda by_leader: list_offsets_each(client, by_leader, 0, _timestamp), state
+    )
+    return timestamps, failed
 
 
 def _timestamp(row: Any) -> int | None:

@@ -10,11 +10,13 @@ from kctl.base.deadline import Deadline
 from kctl.errors import (
     ClusterReplaced,
     ConnectionFailed,
+    ConnectionReason,
     ConnectionTimedOut,
     KctlError,
     NotFound,
     NotSupported,
     OutcomeUnknown,
+    Reason,
 )
 from kctl.model import Broker, ClusterState
 from kctl.protocol import preflight
@@ -242,7 +244,11 @@ def _no_response_error(
     if _may_change(request) if changes is None else changes:
         return OutcomeUnknown(f"{who} {why}: outcome unknown", hint="check the current state before you retry")
     if isinstance(exc, NoResponse):
-        return ConnectionTimedOut(f"{who} {why}", hint="check the load of the broker, or increase --timeout")
+        return ConnectionTimedOut(
+            f"{who} {why}",
+            hint="check the load of the broker, or increase --timeout",
+            reason=ConnectionReason.NO_RESPONSE,
+        )
     return exc
 
 
@@ -268,7 +274,9 @@ def negotiate(request: Any, pinned: int | None, connection: Connection) -> int:
     else:
         limit = f"kctl requires {needed_low} or later" if high < needed_low else f"kctl supports up to {needed_high}"
         what = f"{connection.address} supports {name} versions {low} to {high}; {limit}"
-    raise NotSupported(what, hint=f"upgrade to Kafka {release} or later" if release else None)
+    raise NotSupported(
+        what, hint=f"upgrade to Kafka {release} or later" if release else None, reason=Reason.VERSION_UNSUPPORTED
+    )
 
 
 def _own_range(request: Any) -> tuple[int, int]:
@@ -293,7 +301,7 @@ def advertised_error(broker: Broker, exc: KctlError) -> KctlError:
     if not isinstance(exc, ConnectionFailed):
         return exc
     where = Address(broker.host, broker.port)
-    return type(exc)(
+    return exc.reworded(
         f"broker {broker.id} is unreachable at its advertised address {where}: {exc.message}",
         hint=f"check that broker {broker.id} is up and that this machine can reach its advertised.listeners",
         details={**exc.details, "broker_id": broker.id, "host": broker.host, "port": broker.port},

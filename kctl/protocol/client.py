@@ -24,6 +24,7 @@ from kctl.errors import (
     NotSupported,
     OperationFailed,
     OutcomeUnknown,
+    Reason,
     UsageError,
 )
 from kctl.model import Broker, ClusterState
@@ -31,13 +32,12 @@ from kctl.protocol import wire
 from kctl.protocol.brokers import Brokers, negotiate, version_needed
 from kctl.protocol.codes import ErrorCode
 from kctl.protocol.connection import Connection, Dialer, PeerClosed
-from kctl.protocol.error_meanings import error_for, error_name
+from kctl.protocol.error_meanings import error_for, error_from, error_name
 from kctl.protocol.metadata_messages import MetadataRequest, metadata_is_flexible
 from kctl.protocol.silence import Silence
 
 if TYPE_CHECKING:
     from kafka import KafkaConsumer, KafkaProducer
-    from kafka.errors import KafkaError
 
     from kctl.protocol.target import Target
 
@@ -162,7 +162,11 @@ class ClusterClient:
         highest = self.api_version(api_key)
         if highest is None or highest < version:
             release = version_needed(api_key, version) or "a later release"
-            raise NotSupported(f"{self.reached} is too old for {what}", hint=f"upgrade to Kafka {release} or later")
+            raise NotSupported(
+                f"{self.reached} is too old for {what}",
+                hint=f"upgrade to Kafka {release} or later",
+                reason=Reason.VERSION_UNSUPPORTED,
+            )
 
     # --- requests -------------------------------------------------------------------------------------------------
 
@@ -274,7 +278,7 @@ class ClusterClient:
                     if not getattr(request, "validate_only", False):
                         raise
                     message = f"{exc.message}; the request only validates, and nothing was changed"
-                    raise ConnectionTimedOut(message, hint=exc.hint) from None
+                    raise exc.reworded(message) from None
                 else:
                     if not _has_error(answer, ErrorCode.NOT_CONTROLLER):
                         return answer
@@ -351,24 +355,6 @@ def consumer_for(target: Target, *topics: str, timeout_s: float = 30.0, **settin
     """Return a consumer, after the preflight. The caller closes it."""
     with connect(target, timeout_s=timeout_s) as client:
         return client.consumer(*topics, **settings)
-
-
-def error_from(exc: KafkaError, *, subject: str) -> KctlError:
-    """Convert an exception of kafka-python. Its text is omitted, because it may contain whole requests."""
-    from kafka import errors
-
-    code = getattr(exc, "errno", None)
-    if isinstance(code, int) and code > 0:
-        if isinstance(exc, errors.RequestTimedOutError):
-            return OutcomeUnknown(f"{subject}: no response in time", hint="check the current state before you retry")
-        return error_for(code, None, subject=subject)
-    if isinstance(exc, errors.KafkaTimeoutError):
-        return ConnectionTimedOut(f"{subject}: no response in time", hint="increase --timeout")
-    if isinstance(exc, (errors.KafkaConnectionError, errors.NodeNotReadyError)):
-        return ConnectionFailed(
-            f"{subject}: the connection to the broker was lost", hint="check that the broker is up: `kctl broker list`"
-        )
-    return OperationFailed(f"{subject}: {type(exc).__name__}")
 
 
 @contextmanager

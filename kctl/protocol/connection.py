@@ -17,12 +17,14 @@ from kctl.base.binary_layout import INT32
 from kctl.base.deadline import Deadline
 from kctl.errors import (
     ConnectionFailed,
+    ConnectionReason,
     ConnectionRefused,
     ConnectionTimedOut,
     KctlError,
     NameNotResolved,
     NotKafka,
     NotSupported,
+    Reason,
     TlsMismatch,
 )
 from kctl.protocol import wire
@@ -187,6 +189,7 @@ class Connection:
                     f"{self.address} supports ApiVersions versions {low} to {high}; kctl supports up to version "
                     f"{wire.API_VERSIONS_MAX}",
                     hint="upgrade kctl",
+                    reason=Reason.VERSION_UNSUPPORTED,
                 )
             error, ranges = self._ask_api_versions(version, deadline)
         if error:
@@ -318,7 +321,9 @@ class Connection:
     def _closed(self) -> PeerClosed:
         self.close()
         return PeerClosed(
-            f"{self.address} closed the connection during {self.step}", hint="see the broker's log for the reason"
+            f"{self.address} closed the connection during {self.step}",
+            hint="see the broker's log for the reason",
+            reason=ConnectionReason.CONNECTION_CLOSED,
         )
 
     def _no_response(self) -> NoResponse:
@@ -326,6 +331,7 @@ class Connection:
         return NoResponse(
             f"{self.address} accepted the connection, but did not respond in time (during {self.step})",
             hint="check that this is a broker's port and that the broker is not hung",
+            reason=ConnectionReason.NO_RESPONSE,
         )
 
     def _not_kafka(self, data: bytes) -> ConnectionFailed:
@@ -377,7 +383,11 @@ def _pieces(data: bytes) -> Iterator[memoryview]:
 def not_kafka(server: str, data: bytes) -> ConnectionFailed:
     """Return the error for bytes that no broker sends, with the protocol that they resemble."""
     if data.startswith((b"\x15\x03", b"\x16\x03")):  # a TLS alert or handshake record
-        return TlsMismatch(f"{server} speaks TLS", hint="set the security protocol to SSL or SASL_SSL")
+        return TlsMismatch(
+            f"{server} speaks TLS",
+            hint="set the security protocol to SSL or SASL_SSL",
+            reason=ConnectionReason.TLS_REQUIRED,
+        )
     if data.startswith(b"HTTP/"):
         return NotKafka(
             f"{server} is a web server's port, not a Kafka broker's", hint="use a broker's address, often port 9092"

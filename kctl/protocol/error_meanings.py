@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from kctl.errors import (
     AlreadyExists,
     AuthenticationFailed,
     Busy,
+    ConnectionFailed,
+    ConnectionReason,
+    ConnectionTimedOut,
     KctlError,
     NotAuthorized,
     NotFound,
     NotSupported,
     OperationFailed,
     OutcomeUnknown,
+    Reason,
     Refused,
 )
 from kctl.protocol.codes import ErrorCode
+
+if TYPE_CHECKING:
+    from kafka.errors import KafkaError
 
 MEANINGS: dict[int, str] = {
     ErrorCode.UNKNOWN_SERVER_ERROR: "the broker failed unexpectedly; see its log",
@@ -283,4 +291,27 @@ def error_for(error_code: int, message: str | None, *, subject: str, hint: str |
         f"{subject}: {text} ({name})",
         hint=hint if hint is not None else _HINTS.get(cls),
         details={"kafka_error": name, "kafka_error_code": error_code},
+        reason=Reason.VERSION_UNSUPPORTED if error_code == ErrorCode.UNSUPPORTED_VERSION else None,
     )
+
+
+def error_from(exc: KafkaError, *, subject: str) -> KctlError:
+    """Convert an exception of kafka-python. Its text is omitted, because it may contain whole requests."""
+    from kafka import errors
+
+    code = getattr(exc, "errno", None)
+    if isinstance(code, int) and code > 0:
+        if isinstance(exc, errors.RequestTimedOutError):
+            return OutcomeUnknown(f"{subject}: no response in time", hint="check the current state before you retry")
+        return error_for(code, None, subject=subject)
+    if isinstance(exc, errors.KafkaTimeoutError):
+        return ConnectionTimedOut(
+            f"{subject}: no response in time", hint="increase --timeout", reason=ConnectionReason.NO_RESPONSE
+        )
+    if isinstance(exc, (errors.KafkaConnectionError, errors.NodeNotReadyError)):
+        return ConnectionFailed(
+            f"{subject}: the connection to the broker was lost",
+            hint="check that the broker is up: `kctl broker list`",
+            reason=ConnectionReason.CONNECTION_CLOSED,
+        )
+    return OperationFailed(f"{subject}: {type(exc).__name__}")

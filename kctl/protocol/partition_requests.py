@@ -62,7 +62,7 @@ def ask_controller(
 
 def not_sent(what: object, why: KctlError) -> KctlError:
     """Return the error of partitions whose request was not sent, because an earlier one failed as a whole."""
-    return OperationFailed(f"{what} was not asked for, because an earlier request failed: {why.message}", hint=why.hint)
+    return OperationFailed(f"{what} was not requested, because an earlier request failed: {why.message}", hint=why.hint)
 
 
 def _no_word(tp: TopicPartition) -> KctlError:

@@ -22,12 +22,14 @@ from kctl.errors import (
     AuthenticationFailed,
     CertificateRejected,
     ConnectionFailed,
+    ConnectionReason,
     ConnectionRefused,
     ConnectionTimedOut,
     KctlError,
     NameNotResolved,
     NotKafka,
     NotSupported,
+    Reason,
     TlsMismatch,
 )
 from kctl.model import ClusterState
@@ -146,6 +148,7 @@ def metadata_version(connection: Connection) -> int:
             f"{connection.address} supports Metadata versions {low} to {high}; "
             f"kctl supports {METADATA_MIN} to {METADATA_MAX}",
             hint="upgrade kctl, or the broker if it is older than 0.10",
+            reason=Reason.VERSION_UNSUPPORTED,
         )
     return version
 
@@ -224,6 +227,7 @@ def _unfinished(connection: Connection) -> KctlError:
     return NoResponse(
         f"{connection.address} accepted the connection, but did not respond in time (during {connection.step})",
         hint="check that this is a broker's port and that the broker is not hung",
+        reason=ConnectionReason.NO_RESPONSE,
     )
 
 
@@ -238,10 +242,10 @@ def _verdict(failures: dict[str, KctlError]) -> KctlError:
     specific = min(failures.values(), key=rank)
     if len(failures) == 1:
         return specific
-    details = [{"server": s, "code": e.code, "message": e.message} for s, e in failures.items()]
+    details = [{"server": s, "code": e.code, "reason": e.reason, "message": e.message} for s, e in failures.items()]
     others = len(failures) - 1
     message = f"{specific.message}; {others} other server{'s' if others > 1 else ''} cannot be reached either"
-    return type(specific)(message, hint=specific.hint, details={"servers": details})
+    return specific.reworded(message, details={"servers": details})
 
 
 # --- probes -----------------------------------------------------------------------------------------------------
@@ -291,6 +295,7 @@ def _login_required(address: Address, dialer: Dialer, deadline: Deadline) -> Kct
     return AuthenticationFailed(
         f"{address} requires a SASL login, but no credentials are configured (SASL mechanisms: {mechanisms})",
         hint=f"set the security protocol to {protocol}, and a mechanism, a user name and a password",
+        reason=ConnectionReason.LOGIN_REQUIRED,
     )
 
 
@@ -309,6 +314,7 @@ def _plaintext_kafka(address: Address, deadline: Deadline) -> KctlError | None:
     return TlsMismatch(
         f"{address} is a broker's plaintext port, without TLS",
         hint="set the security protocol to PLAINTEXT or SASL_PLAINTEXT",
+        reason=ConnectionReason.TLS_UNSUPPORTED,
     )
 
 
@@ -370,4 +376,8 @@ def _old_kafka(address: Address, deadline: Deadline) -> KctlError | None:
         response = sock.recv(wire.RESPONSE_HEADER.size)
         if len(response) < wire.RESPONSE_HEADER.size or wire.RESPONSE_HEADER.unpack(response)[1] != correlation_id:
             return None
-    return NotSupported(f"{address} is a Kafka broker older than 0.10", hint="upgrade it to Kafka 0.10 or later")
+    return NotSupported(
+        f"{address} is a Kafka broker older than 0.10",
+        hint="upgrade it to Kafka 0.10 or later",
+        reason=Reason.VERSION_UNSUPPORTED,
+    )

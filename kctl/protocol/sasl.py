@@ -14,7 +14,7 @@ import secrets
 from collections.abc import Generator, Mapping
 from typing import TYPE_CHECKING, Protocol
 
-from kctl.errors import AuthenticationFailed, NotSupported
+from kctl.errors import AuthenticationFailed, ConnectionReason, NotSupported, Reason
 from kctl.protocol import wire
 from kctl.protocol.codes import ApiKey, ErrorCode
 
@@ -131,7 +131,9 @@ def log_in(connection: Exchanging, security: Security, deadline: Deadline) -> in
 def _handshake(connection: Exchanging, security: Security, deadline: Deadline) -> None:
     if ApiKey.SASL_AUTHENTICATE not in connection.api_versions:
         raise NotSupported(
-            f"{connection.address} is too old for SASL logins by kctl", hint="upgrade the broker to Kafka 1.0 or later"
+            f"{connection.address} is too old for SASL logins by kctl",
+            hint="upgrade the broker to Kafka 1.0 or later",
+            reason=Reason.VERSION_UNSUPPORTED,
         )
     mechanism = security.sasl_mechanism or ""
     reader = connection.exchange(ApiKey.SASL_HANDSHAKE, 1, wire.string(mechanism), deadline)
@@ -140,11 +142,13 @@ def _handshake(connection: Exchanging, security: Security, deadline: Deadline) -
         raise AuthenticationFailed(
             f"{connection.address}: the SASL mechanism {mechanism} is not enabled",
             hint=f"enabled mechanisms: {', '.join(answer.mechanisms) or 'none'}",
+            reason=ConnectionReason.SASL_UNSUPPORTED,
         )
     if answer.error_code:
         raise AuthenticationFailed(
             f"the listener {connection.address} does not support SASL",
             hint=f"set the security protocol to {security.protocol.removeprefix('SASL_')}",
+            reason=ConnectionReason.SASL_UNSUPPORTED,
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ssl
 from typing import TYPE_CHECKING
 
-from kctl.errors import CertificateRejected, ConnectionFailed, TlsMismatch, UsageError
+from kctl.errors import CertificateRejected, ConnectionFailed, ConnectionReason, TlsMismatch, UsageError
 from kctl.protocol.certificates import LESS_STRICT, certificates_of, load_client_certificate, read_certificates
 
 if TYPE_CHECKING:
@@ -108,13 +108,17 @@ def handshake_error(exc: ssl.SSLError, server: str, *, certificate_given: bool) 
     """Return the error for a failed handshake or a read after it; None if the peer only closed the connection."""
     if isinstance(exc, ssl.SSLCertVerificationError):
         meaning, hint = _VERIFY.get(exc.verify_code, (f"its certificate: {exc.verify_message}", "check ssl_cafile"))
-        return CertificateRejected(f"{server} is not trusted: {meaning}", hint=hint)
+        return CertificateRejected(
+            f"{server} is not trusted: {meaning}", hint=hint, reason=ConnectionReason.CERTIFICATE_UNTRUSTED
+        )
     reason = exc.reason or ""
     if isinstance(exc, (ssl.SSLEOFError, ssl.SSLZeroReturnError)) or reason == "UNEXPECTED_EOF_WHILE_READING":
         return None
     if any(name in reason for name in _NOT_TLS):
         return TlsMismatch(
-            f"{server} does not speak TLS", hint="set the security protocol to PLAINTEXT or SASL_PLAINTEXT"
+            f"{server} does not speak TLS",
+            hint="set the security protocol to PLAINTEXT or SASL_PLAINTEXT",
+            reason=ConnectionReason.TLS_UNSUPPORTED,
         )
     if any(name in reason for name in _CLIENT_REFUSED) or (
         certificate_given and any(name in reason for name in _CLIENT_CERTIFICATE)
@@ -122,23 +126,33 @@ def handshake_error(exc: ssl.SSLError, server: str, *, certificate_given: bool) 
         return CertificateRejected(
             f"{server} rejected the client certificate",
             hint="check that it has not expired and that the broker's truststore has the CA that signed it",
+            reason=ConnectionReason.CLIENT_CERTIFICATE_REJECTED,
         )
     if "HANDSHAKE_FAILURE" in reason:
         return CertificateRejected(
             f"{server} rejected the TLS handshake: it requires a client certificate, or no cipher suite is common",
             hint="set ssl_certfile and ssl_keyfile (PEM), and check ssl_ciphers",
+            reason=ConnectionReason.TLS_HANDSHAKE,
         )
     if any(name in reason for name in _CLIENT_CERTIFICATE):
         return CertificateRejected(
-            f"{server} requires a client certificate", hint="set ssl_certfile and ssl_keyfile (PEM)"
+            f"{server} requires a client certificate",
+            hint="set ssl_certfile and ssl_keyfile (PEM)",
+            reason=ConnectionReason.CLIENT_CERTIFICATE_REQUIRED,
         )
     if any(name in reason for name in ("TOO_SMALL", "TOO_WEAK")):
         return CertificateRejected(
-            f"{server} is not trusted by OpenSSL: {reason.lower().replace('_', ' ')}", hint=LESS_STRICT
+            f"{server} is not trusted by OpenSSL: {reason.lower().replace('_', ' ')}",
+            hint=LESS_STRICT,
+            reason=ConnectionReason.CERTIFICATE_UNTRUSTED,
         )
     if any(name in reason for name in ("PROTOCOL_VERSION", "UNSUPPORTED_PROTOCOL")):
         return TlsMismatch(
             f"{server} does not support TLS 1.2 or 1.3",
             hint="enable TLSv1.2 or TLSv1.3 on the broker",
+            reason=ConnectionReason.TLS_HANDSHAKE,
         )
-    return ConnectionFailed(f"{server}: the TLS handshake failed ({reason.lower().replace('_', ' ')})")
+    return ConnectionFailed(
+        f"{server}: the TLS handshake failed ({reason.lower().replace('_', ' ')})",
+        reason=ConnectionReason.TLS_HANDSHAKE,
+    )

@@ -166,7 +166,7 @@ def missing_transactional_id(client: ClusterClient, error: NotFound, name: str) 
         return error
     ids = [row.transactional_id for row in listed]
     hint = did_you_mean(name, ids) or "list the ids with `kctl transaction list`; brokers forget unused ids"
-    return NotFound(error.message, hint=hint, details=error.details)
+    return error.reworded(error.message, hint=hint)
 
 
 def _request(ids: Sequence[str]) -> object:

@@ -19,6 +19,7 @@ from kctl.base.binary_layout import INT32
 from kctl.base.deadline import Deadline
 from kctl.errors import (
     ConnectionFailed,
+    ConnectionReason,
     ConnectionTimedOut,
     KctlError,
     NotAuthorized,
@@ -27,6 +28,7 @@ from kctl.errors import (
     OperationFailed,
 )
 from kctl.protocol.receive_buffer import ReceiveBuffer
+from kctl.protocol.socket_errors import error_class
 from kctl.zookeeper import wire
 
 if TYPE_CHECKING:
@@ -204,7 +206,7 @@ class ZooKeeper:
         except TimeoutError:
             raise self._timed_out() from None
         except OSError as exc:
-            raise ConnectionFailed(f"cannot connect to ZooKeeper {server}: {exc.strerror or exc}") from None
+            raise error_class(exc)(f"cannot connect to ZooKeeper {server}: {exc.strerror or exc}") from None
         self._send(wire.connect_request(round(self._timeout_s * 1000)), deadline)
         frame = self._frame(deadline, _MAX_CONNECT_RESPONSE_BYTES)
         granted_ms = self._decoded(partial(wire.session_timeout_ms, frame))
@@ -314,6 +316,7 @@ class ZooKeeper:
         return ConnectionTimedOut(
             f"ZooKeeper {self._server} did not respond in time",
             hint="the server may be overloaded; raise --timeout to wait longer",
+            reason=ConnectionReason.NO_RESPONSE,
         )
 
     def _lost(self) -> ConnectionFailed:
@@ -321,6 +324,7 @@ class ZooKeeper:
         return ConnectionFailed(
             f"the connection to ZooKeeper {self._server} was lost",
             hint="check that the ensemble has a quorum: kctl zk stat",
+            reason=ConnectionReason.CONNECTION_CLOSED,
         )
 
     def _invalid_response(self) -> NotZooKeeper:

@@ -13,6 +13,7 @@ from kctl.base.deadline import Deadline
 from kctl.base.parallel import run_all
 from kctl.errors import (
     ConnectionFailed,
+    ConnectionReason,
     ConnectionRefused,
     ConnectionTimedOut,
     KctlError,
@@ -83,7 +84,7 @@ class FourLetterWords:
         if response.startswith(_SRVR_PREFIXES):
             return response.decode("utf-8", "replace")
         if self._tls is not None and not response:
-            raise TlsMismatch(f"{server} closed the connection during the TLS handshake", hint=_TLS_PORT)
+            raise _closed_during_handshake(server)
         raise _not_zookeeper(server, deadline)
 
     def send(self, server: Address, word: bytes, deadline: Deadline) -> bytes:
@@ -114,7 +115,7 @@ class FourLetterWords:
         hint = "check that ZooKeeper is running and that this is its client port"
         if isinstance(exc, ssl.SSLError):
             error = handshake_error(exc, str(server), certificate_given=self._security.has_certificate)
-            return error or TlsMismatch(f"{server} closed the connection during the TLS handshake", hint=_TLS_PORT)
+            return error or _closed_during_handshake(server)
         if isinstance(exc, socket.gaierror):
             return NameNotResolved(
                 f"the host name {server.host!r} cannot be resolved ({exc.strerror})",
@@ -124,9 +125,17 @@ class FourLetterWords:
             return ConnectionRefused(f"ZooKeeper {server} refused the connection", hint=hint)
         if isinstance(exc, TimeoutError):
             if self._tls is None and speaks_tls(server, deadline):
-                return TlsMismatch(f"{server} speaks TLS", hint=_NEEDS_TLS)
+                return TlsMismatch(f"{server} speaks TLS", hint=_NEEDS_TLS, reason=ConnectionReason.TLS_REQUIRED)
             return ConnectionTimedOut(f"ZooKeeper {server} did not respond in time", hint=hint)
         return ConnectionFailed(f"cannot connect to ZooKeeper {server}: {exc.strerror}", hint=hint)
+
+
+def _closed_during_handshake(server: Address) -> TlsMismatch:
+    return TlsMismatch(
+        f"{server} closed the connection during the TLS handshake",
+        hint=_TLS_PORT,
+        reason=ConnectionReason.TLS_UNSUPPORTED,
+    )
 
 
 def _not_zookeeper(server: Address, deadline: Deadline) -> NotZooKeeper:

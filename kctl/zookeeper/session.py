@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from kctl.base.address import parse_zookeeper
 from kctl.base.deadline import Deadline
-from kctl.errors import ConnectionFailed, ConnectionTimedOut, NotFound, NotZooKeeper
+from kctl.errors import ConnectionFailed, ConnectionReason, ConnectionTimedOut, NotFound, NotZooKeeper
 from kctl.protocol import preflight
 from kctl.protocol.security import Security
 from kctl.protocol.tls import make_context
@@ -60,6 +60,7 @@ def _open_session(client: ZooKeeper, connect: str, timeout_s: float) -> None:
             raise ConnectionTimedOut(
                 f"ZooKeeper {connect} did not open a session within {timeout_s:g} s",
                 hint="check that the ensemble has a quorum: kctl zk stat",
+                reason=ConnectionReason.NO_RESPONSE,
             ) from None
         except NotZooKeeper:
             raise
@@ -68,6 +69,7 @@ def _open_session(client: ZooKeeper, connect: str, timeout_s: float) -> None:
                 raise ConnectionTimedOut(
                     f"ZooKeeper {connect} did not open a session within {timeout_s:g} s",
                     hint="check that the ensemble has a quorum: kctl zk stat",
+                    reason=ConnectionReason.NO_RESPONSE,
                 ) from None
             time.sleep(_RETRY_S)
         else:

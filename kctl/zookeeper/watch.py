@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Literal
 
-from kctl.errors import ConnectionFailed
+from kctl.errors import ConnectionFailed, ConnectionReason
 from kctl.zookeeper.client import NoNode
 from kctl.zookeeper.nodes import Node, child_path, node_of, translating_errors
 
@@ -77,6 +77,7 @@ def _retry_snapshot(client: ZooKeeper, path: str, lost_after_s: float, show_secr
                 raise ConnectionFailed(
                     "the connection to ZooKeeper was lost",
                     hint="check that the ensemble has a quorum (kctl zk stat), or raise --timeout to wait longer",
+                    reason=ConnectionReason.CONNECTION_CLOSED,
                 ) from None
         time.sleep(_RECONNECT_POLL_S)
 

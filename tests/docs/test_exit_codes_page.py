@@ -8,7 +8,7 @@ from pathlib import Path
 from pkgutil import walk_packages
 
 import kctl
-from kctl.errors import ExitCode, KctlError, Reason
+from kctl.errors import ConnectionReason, ExitCode, KctlError, Reason
 
 _TEXT = (Path(__file__).parents[2] / "docs" / "exit-codes.md").read_text()
 
@@ -30,6 +30,7 @@ def test_the_codes_are_those_of_kctl() -> None:
 
 def test_the_reasons_are_those_of_kctl() -> None:
     expected = {(int(cls.exit_code), cls.code) for cls in _classes()}
+    expected |= {(int(ExitCode.UNREACHABLE), reason.value) for reason in ConnectionReason}
     expected |= {(int(ExitCode.REFUSED), reason.value) for reason in Reason}
     sections = re.split(r"^## Exit code (\d+)$", _TEXT, flags=re.MULTILINE)[1:]
     listed = {
@@ -38,3 +39,12 @@ def test_the_reasons_are_those_of_kctl() -> None:
         for reason in re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)
     }
     assert listed == expected
+
+
+def test_troubleshooting_names_reasons_of_the_page() -> None:
+    """It has those of brokers; registries, ZooKeeper and downloads have their own pages."""
+    text = (Path(__file__).parents[2] / "docs" / "troubleshooting.md").read_text()
+    named = set(re.findall(r"^\|[^|]+\| `(\w+)` \|", text, re.MULTILINE))
+    every = {reason.value for reason in (*ConnectionReason, *Reason)} | {cls.code for cls in _classes()}
+    assert named <= every
+    assert named >= {reason.value for reason in ConnectionReason}

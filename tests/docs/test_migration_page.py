@@ -91,7 +91,7 @@ def spans() -> list[tuple[str, str]]:
 
 
 def command_of(words: list[str]) -> tuple[Any, list[str]]:
-    """The click command that `words` (behind «kctl») name, and the words that are left."""
+    """The click command that `words` (behind "kctl") name, and the words that are left."""
     command = app.load(words[0])
     rest = words[1:]
     while hasattr(command, "commands") and rest and rest[0] in command.commands:

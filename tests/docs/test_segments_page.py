@@ -27,7 +27,7 @@ def header() -> list[tuple[int, int, str]]:
 
 
 def bits(text: str) -> int:
-    """Of all numbers in a text like «i16 version, i64 offset»."""
+    """Of all numbers in a text like "i16 version, i64 offset"."""
     return sum(int(number) for number in re.findall(r"\b[iu](\d+)\b", text))
 
 

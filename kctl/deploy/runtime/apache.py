@@ -8,7 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kctl.deploy.runtime import archive
-from kctl.deploy.runtime.download import ANSWER_TIMEOUT_S, discard, download, fetch_text, host_of, within_all
+from kctl.deploy.runtime.download import (
+    ANSWER_TIMEOUT_S,
+    common_failure,
+    discard,
+    download,
+    fetch_text,
+    host_of,
+    within_all,
+)
 from kctl.errors import ConnectionFailed, InvalidFile, KctlError, NotFound, OperationFailed
 
 MIRROR_VARIABLE = "KCTL_KAFKA_MIRROR"
@@ -152,4 +160,4 @@ def _worst(failures: list[KctlError]) -> KctlError:
             if isinstance(failure, kind):
                 return failure
     reasons = "; ".join(failure.message for failure in failures) or f"{MIRROR_VARIABLE} names no host"
-    return ConnectionFailed(reasons)
+    return common_failure(failures, reasons)

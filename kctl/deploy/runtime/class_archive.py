@@ -3,7 +3,8 @@
 An embedded Spark starts in half the time; three ZooKeepers and three brokers are ready after 9 CPU seconds instead of
 14. An archive is written once, by a training run (kctl.deploy.runtime.training_run, kctl.spark.warm), into kctl's cache
 folder. Its name has a digest of the Java and the jars; a file beside it has its size and CRC-32C. A JVM ignores an
-archive of other jars, but can crash on a damaged one: so damaged archives are skipped, and the JVM starts without.
+archive of other jars, but can crash on a damaged one: so damaged archives are skipped, and the JVM starts without an
+archive.
 
 Java 17–24 write a dynamic archive at exit (JEP 350), on top of the base archive that full JDKs have. Java 25 writes
 an AOT cache (JEP 483, 514) without a base archive, so it works for trimmed JREs too.

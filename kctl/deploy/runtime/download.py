@@ -11,19 +11,21 @@ import http.client
 import json
 import queue
 import re
+import ssl
 import threading
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from kctl import __version__
 from kctl.deploy.runtime.archive import Advance
-from kctl.errors import ConnectionFailed, KctlError, NotFound, OperationFailed, TimedOut
+from kctl.errors import ConnectionFailed, ConnectionReason, KctlError, NotFound, OperationFailed, TimedOut
+from kctl.protocol.socket_errors import error_class
 
 ANSWER_TIMEOUT_S = 5.0  # for the connection, the headers, and between two pieces of the body
 _ATTEMPTS_WITHOUT_PROGRESS = 3
@@ -92,7 +94,9 @@ def _collect(answers: _Answers[T], deadline: float, seconds: float, subject: str
     try:
         answer = answers.get(timeout=max(0.0, deadline - time.monotonic()))
     except queue.Empty:
-        raise ConnectionFailed(f"{subject} did not respond within {seconds:g} s") from None
+        raise ConnectionFailed(
+            f"{subject} did not respond within {seconds:g} s", reason=ConnectionReason.NO_RESPONSE
+        ) from None
     return answer()
 
 
@@ -155,9 +159,23 @@ def host_of(url: str) -> str:
 def _connection_failed(url: str, exc: Exception) -> ConnectionFailed:
     reason = exc.reason if isinstance(exc, urllib.error.URLError) else exc
     if isinstance(reason, TimeoutError):
-        return ConnectionFailed(f"{host_of(url)} did not respond within {ANSWER_TIMEOUT_S:g} s")
+        return ConnectionFailed(
+            f"{host_of(url)} did not respond within {ANSWER_TIMEOUT_S:g} s", reason=ConnectionReason.NO_RESPONSE
+        )
     text = reason.strerror if isinstance(reason, OSError) and reason.strerror else str(reason)
-    return ConnectionFailed(f"{host_of(url)}: {text or type(reason).__name__}")
+    untrusted = isinstance(reason, ssl.SSLCertVerificationError)
+    return error_class(reason if isinstance(reason, Exception) else exc)(
+        f"{host_of(url)}: {text or type(reason).__name__}",
+        reason=ConnectionReason.CERTIFICATE_UNTRUSTED if untrusted else None,
+    )
+
+
+def common_failure(failures: Sequence[KctlError], message: str, *, hint: str | None = None) -> ConnectionFailed:
+    """Return one error for several servers, with their class and reason if these are the same for all."""
+    failed = [each for each in failures if isinstance(each, ConnectionFailed)]
+    if failed and len({(type(each), each.reason) for each in failed}) == 1:
+        return failed[0].reworded(message, hint=hint)
+    return ConnectionFailed(message, hint=hint)
 
 
 def fetch_text(url: str, *, max_bytes: int) -> str:
@@ -182,7 +200,9 @@ def download(url: str, part: Path, *, max_bytes: int, timeout_s: float, advance:
         try:
             if _attempt(url, part, max_bytes=max_bytes, deadline=deadline, advance=advance):
                 return
-            failure = ConnectionFailed(f"{host_of(url)} closed the connection early")
+            failure = ConnectionFailed(
+                f"{host_of(url)} closed the connection early", reason=ConnectionReason.CONNECTION_CLOSED
+            )
         except _RangeRefused:
             discard(part)
             failure = ConnectionFailed(f"{host_of(url)} does not support resuming the download")

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from kctl.base import paths
 from kctl.deploy.runtime import apache, archive, jars
+from kctl.deploy.runtime.download import common_failure
 from kctl.deploy.runtime.ivy import copy_jars_with_ivy, find_ivy
 from kctl.deploy.runtime.maven import copy_jars_with_mvn, find_mvn
 from kctl.deploy.waiting import NoProgress, ProgressReporter
@@ -193,7 +194,9 @@ def _no_source(version: str, failures: list[KctlError]) -> KctlError:
         return NotFound(
             f"Kafka {version} was not found: {reasons}", hint=f"check that {version} is a release; if it is, {hint}"
         )
-    return ConnectionFailed(f"Kafka {version} cannot be downloaded: {reasons}", hint=f"without a network, {hint}")
+    return common_failure(
+        failures, f"Kafka {version} cannot be downloaded: {reasons}", hint=f"without a network, {hint}"
+    )
 
 
 def _from_archive(request: InstallRequest, path: Path, stage: Path) -> str:

@@ -58,7 +58,7 @@ class Limits(NamedTuple):
 
 
 def deletion(committed: int | None, time_lag_ms: int | None, log: Log, limits: Limits) -> Deletion:
-    """Return when the next unread message may be deleted if nobody reads it. time_lag_ms: its age."""
+    """Return when the next unread message may be deleted if it stays unread. time_lag_ms: its age."""
     if committed is None or log.log_start_offset is None or log.log_end_offset is None:
         return NEVER
     if max(committed, log.log_start_offset) >= log.log_end_offset or not deletes(limits.cleanup_policy):

@@ -98,24 +98,18 @@ def read_logs(target: Target, share: PartitionsShare, *, timeout_s: float) -> It
 
 def _logs(client: ClusterClient, share: PartitionsShare) -> Iterator[LogRow]:
     offsets, deleted, unread = read_log_offsets(client, [tp for tp, _ in share.leaders])
-    oldest: dict[TopicPartition, int | KctlError | None] = {}
-    if share.oldest:
-        by_leader: dict[int, list[TopicPartition]] = {}
-        for tp, leader in share.leaders:
-            if tp in offsets and leader >= 0:
-                by_leader.setdefault(leader, []).append(tp)
-        oldest = fetch_oldest_timestamps(client, by_leader) if by_leader else {}
+    oldest, without_oldest = fetch_oldest_timestamps(client, list(offsets) if share.oldest else ())
     for tp, leader in share.leaders:
         if tp in deleted:
             continue
-        result, first = offsets.get(tp), oldest.get(tp)
+        result = offsets.get(tp)
         if result is None:
             reason = unread[tp].message if tp in unread else "the response does not include it"
             yield LogRow(*tp, leader, error=reason)
-        elif isinstance(first, KctlError):
-            yield LogRow(*tp, leader, result.start, result.end, error=first.message)
+        elif tp in without_oldest:
+            yield LogRow(*tp, leader, result.start, result.end, error=without_oldest[tp].message)
         else:
-            yield LogRow(*tp, leader, result.start, result.end, first)
+            yield LogRow(*tp, leader, result.start, result.end, oldest.get(tp))
 
 
 def read_log_dirs(target: Target, share: BrokersShare, *, timeout_s: float) -> Iterator[LogDirRow]:

@@ -181,7 +181,6 @@ class Collector:
     ) -> dict[TopicPartition, int | None]:
         """Return the timestamp of each log's first record; requested only if it may have changed."""
         ids = {name: topic.topic_id for name, topic in state.topics.items()}
-        partitions = {p.tp: p for topic in state.topics.values() for p in topic.partitions}
         cached = {
             tp: entry
             for tp, entry in self._oldest.items()
@@ -189,13 +188,11 @@ class Collector:
             and entry[:2] == (ids.get(tp.topic), offsets[tp].start)
             and (entry.timestamp_ms is not None and tp.topic in self._steady)
         }
-        missing = [partitions[tp] for tp in offsets if tp not in cached and offsets[tp].end > offsets[tp].start]
-        responses = fetch_oldest_timestamps(client, _by_leader(missing)) if missing else {}
-        for tp, response in responses.items():
-            if isinstance(response, KctlError):
-                result.failed(f"first record of {tp}", response)
-            else:
-                cached[tp] = _Oldest(ids.get(tp.topic), offsets[tp].start, response)
+        missing = [tp for tp in offsets if tp not in cached and offsets[tp].end > offsets[tp].start]
+        timestamps, failed = fetch_oldest_timestamps(client, missing, state)
+        for tp, error in failed.items():
+            result.failed(f"first record of {tp}", error)
+        cached |= {tp: _Oldest(ids.get(tp.topic), offsets[tp].start, time_ms) for tp, time_ms in timestamps.items()}
         self._oldest = cached
         return {tp: entry.timestamp_ms for tp, entry in cached.items()}
 

@@ -54,7 +54,7 @@ def run(
     take_pass: Callable[[int], Pass],
     pace: Pace,
     *,
-    tell: Callable[[str], None],
+    warn: Callable[[str], None],
     keep_ms: int | None = None,
     clock: Clock | None = None,
 ) -> Iterator[PassReport]:
@@ -63,13 +63,13 @@ def run(
     The caller holds the lock.
 
     A pass that cannot be stored (disk full, clock set back) is reported, and the next one is tried. An unreachable
-    cluster results in a pass without rows. tell: called with problems of housekeeping. keep_ms: age at which hours
+    cluster results in a pass without rows. warn: called with problems of housekeeping. keep_ms: age at which hours
     are removed. Raises AnotherCluster.
     """
     clock = clock or Clock()
     for hour in recent_hours(store, clock.now_ms(), 2):
         sweep(store, hour)
-    keeper = _Housekeeping(store, keep_ms, tell, clock)
+    keeper = _Housekeeping(store, keep_ms, warn, clock)
     started_s = clock.steady_s()
     number = missed = 0
     because: str | None = None
@@ -110,7 +110,7 @@ def _one(
 ) -> PassReport:
     at_ms, started_s = clock.now_ms(), clock.steady_s()
     try:
-        check_clock(store, at_ms)  # first, because reading the cluster would be in vain
+        check_clock(store, at_ms)  # first, because reading the cluster would be useless
         try:
             result = take_pass(at_ms)
         except AnotherCluster:
@@ -130,10 +130,10 @@ def _one(
 class _Housekeeping:
     """Compaction and expiry in small steps: a round every ten minutes and after each full hour."""
 
-    def __init__(self, store: Store, keep_ms: int | None, tell: Callable[[str], None], clock: Clock) -> None:
+    def __init__(self, store: Store, keep_ms: int | None, warn: Callable[[str], None], clock: Clock) -> None:
         self._store = store
         self._keep_ms = keep_ms
-        self._tell = tell
+        self._warn = warn
         self._clock = clock
         self._steps: Iterator[None] | None = None
         self._started_s = float("-inf")
@@ -180,4 +180,4 @@ class _Housekeeping:
         """Report a problem once, although rounds repeat."""
         if text not in self._reported:
             self._reported.add(text)
-            self._tell(text)
+            self._warn(text)

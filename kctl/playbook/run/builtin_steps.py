@@ -1,4 +1,4 @@
-"""Run the built-in steps: wait, assert, confirm, run, set, tell. The engine runs `include`."""
+"""Run the built-in steps of a playbook. The engine runs `include`."""
 
 from __future__ import annotations
 

@@ -288,7 +288,9 @@ def begin(header: Mapping[str, Any]) -> Journal:
         with run_files.one_at_a_time(folder()):
             file = journal.create(folder() / run_files.new_name(folder()))
     except OperationFailed as exc:
-        raise Refused(exc.message, hint="nothing was changed; set XDG_STATE_HOME to a writable folder") from exc
+        raise Refused(
+            exc.message, hint="nothing was changed; set XDG_STATE_HOME to a writable folder", reason=Reason.INVALID_PATH
+        ) from exc
     try:
         file.append(Entry.RUN_BEGAN.value, format=FORMAT, run=file.path.stem, pid=os.getpid(), **header)
     except BaseException:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from kctl.cluster.log_dirs import LogDir, fetch_log_dirs
 from kctl.cluster.reassignments import Moving, ongoing_reassignments
-from kctl.errors import KctlError, NotSupported
+from kctl.errors import KctlError, NotSupported, Reason
 from kctl.model import Broker, PartitionState, TopicPartition, TopicState
 
 if TYPE_CHECKING:
@@ -60,7 +60,11 @@ def read_live(
     state = client.metadata(topics)
     moving = ongoing_reassignments(client)
     if moving is None:
-        raise NotSupported("the brokers do not support reassignments", hint="upgrade to Kafka 2.4 or later")
+        raise NotSupported(
+            "the brokers do not support reassignments",
+            hint="upgrade to Kafka 2.4 or later",
+            reason=Reason.VERSION_UNSUPPORTED,
+        )
     nodes = state.brokers.keys() if log_dirs_of is None else state.brokers.keys() & set(log_dirs_of)
     log_dirs = fetch_log_dirs(client, sorted(nodes)) if nodes else {}
     return LiveState(state.brokers, state.controller_id, state.cluster_id, state.topics, moving, log_dirs)

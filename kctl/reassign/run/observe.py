@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from kctl.cluster.log_dirs import fetch_log_dirs
 from kctl.cluster.reassignments import ongoing_reassignments
-from kctl.errors import NotSupported
+from kctl.errors import NotSupported, Reason
 from kctl.model import ClusterState, TopicPartition
 from kctl.protocol.partition_requests import numbers_by_topic
 from kctl.reassign.planner.assignment import Reassignment
@@ -46,7 +46,11 @@ class PartitionObserver:
         partitions = [r.tp for r in rows]
         moving = ongoing_reassignments(self._client, partitions) if partitions else {}
         if moving is None:
-            raise NotSupported("the brokers do not support reassignments", hint="upgrade to Kafka 2.4 or later")
+            raise NotSupported(
+                "the brokers do not support reassignments",
+                hint="upgrade to Kafka 2.4 or later",
+                reason=Reason.VERSION_UNSUPPORTED,
+            )
         ended = bool(self._moving.intersection(partitions) - moving.keys())
         self._moving = set(moving)
         now = time.monotonic()

@@ -142,7 +142,7 @@ class ReassignmentStatus:
     """The last run, and all moves of the cluster.
 
     run: None if no run was started on this machine. todo: the next command; None if there is nothing to do. throttles:
-    all in the cluster, whoever set them; throttles_unread: unreadable resource → reason. down: receivers of
+    all in the cluster, from any source; throttles_unread: unreadable resource → reason. down: receivers of
     replicas that are down.
     """
 

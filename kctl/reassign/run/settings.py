@@ -1,4 +1,4 @@
-"""The active replication throttles of the cluster or of a plan, whoever set them."""
+"""The active replication throttles of the cluster or of a plan, from any source."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def _of_run(client: ClusterClient, throttle: Throttle) -> list[ThrottleLeft]:
 
 
 def _of_plan(client: ClusterClient, rows: Sequence[Reassignment]) -> list[ThrottleLeft]:
-    """Return rates of the plan's brokers and its entries in the topics' lists, whoever set them.
+    """Return rates of the plan's brokers and its entries in the topics' lists, from any source.
 
     Kafka's own tool, or a run with its journal elsewhere, may have left them. Skip brokers that are down: they copy
     nothing. Raises the KctlError of any other unreadable resource.

@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kctl.base.deadline import Deadline
-from kctl.errors import ConnectionFailed, KctlError, NotAuthorized, OperationFailed
+from kctl.errors import ConnectionFailed, ConnectionReason, KctlError, NotAuthorized, OperationFailed
 from kctl.model import Broker, TopicPartition, TopicState
 from kctl.protocol.codes import ErrorCode
 from kctl.protocol.connection import Connection, Pending
@@ -166,7 +166,10 @@ class Fetcher:
         for node in waiting.values():
             link = self._links.get(node)
             if link is not None and link.pending is not None and link.deadline.expired:
-                self._close_link(node, ConnectionFailed(f"broker {node} did not respond to Fetch in time"))
+                late = ConnectionFailed(
+                    f"broker {node} did not respond to Fetch in time", reason=ConnectionReason.NO_RESPONSE
+                )
+                self._close_link(node, late)
 
     def _receive(self, node: int) -> Iterator[Fetched]:
         link = self._links[node]

@@ -251,7 +251,7 @@ class GroupReader:
                 f"skip it with `kctl group reset-offsets {self._options.group} --topic"
                 f" {fetched.tp.topic}:{fetched.tp.partition} --to-offset {following}`"
             )
-            raise OperationFailed(exc.message, hint=hint, details=exc.details) from None
+            raise exc.reworded(exc.message, hint=hint) from None
 
     def _deliver(self, chunk: Chunk) -> bool:
         """Write and flush the chunk in parts. Return True if the partition is to be read further."""

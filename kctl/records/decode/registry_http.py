@@ -23,12 +23,14 @@ from kctl.base.parallel import run_all
 from kctl.errors import (
     CertificateRejected,
     ConnectionFailed,
+    ConnectionReason,
     ConnectionTimedOut,
     KctlError,
     Reason,
     Refused,
     UsageError,
 )
+from kctl.protocol.socket_errors import error_class
 
 MAX_ANSWER_BYTES = 4 << 20
 _PORTS = {"http": 80, "https": 443}
@@ -110,7 +112,7 @@ class RegistryHttp:
         except (ConnectionResetError, RemoteDisconnected, BrokenPipeError):
             raise _closed(url, self._access) from None
         except (OSError, HTTPException, ValueError) as exc:
-            raise ConnectionFailed(
+            raise error_class(exc)(
                 f"the schema registry {url} cannot be reached: {_reason(exc)}",
                 hint="check --schema-registry and the network connection from this machine",
             ) from None
@@ -280,18 +282,24 @@ def _tls_error(exc: ssl.SSLError, url: str, access: RegistryAccess) -> Connectio
         return CertificateRejected(
             f"the schema registry {url} is not trusted: {exc.verify_message}",
             hint="set --schema-registry-ca FILE (or SSL_CERT_FILE) to the CA that signed its certificate",
+            reason=ConnectionReason.CERTIFICATE_UNTRUSTED,
         )
     reason = exc.reason or ""
     if any(name in reason for name in _WANTS_CERTIFICATE):
-        wants = "does not accept the client certificate" if access.cert else "wants a client certificate"
+        what = "does not accept the client certificate" if access.cert else "wants a client certificate"
         return CertificateRejected(
-            f"the schema registry {url} {wants}", hint="set --schema-registry-cert FILE and --schema-registry-key FILE"
+            f"the schema registry {url} {what}",
+            hint="set --schema-registry-cert FILE and --schema-registry-key FILE",
+            reason=ConnectionReason.CLIENT_CERTIFICATE_REJECTED
+            if access.cert
+            else ConnectionReason.CLIENT_CERTIFICATE_REQUIRED,
         )
     if isinstance(exc, (ssl.SSLEOFError, ssl.SSLZeroReturnError)) or "EOF" in reason:
         return _closed(url, access)
     return ConnectionFailed(
         f"the schema registry {url}: the TLS handshake failed ({reason.lower().replace('_', ' ')})",
         hint="is it an http:// URL?",
+        reason=ConnectionReason.TLS_HANDSHAKE,
     )
 
 
@@ -300,7 +308,9 @@ def _closed(url: str, access: RegistryAccess) -> ConnectionFailed:
     hint = "its log says why"
     if url.startswith("https") and not access.cert:
         hint = "if it wants a client certificate: --schema-registry-cert FILE and --schema-registry-key FILE"
-    return ConnectionFailed(f"the schema registry {url} closed the connection", hint=hint)
+    return ConnectionFailed(
+        f"the schema registry {url} closed the connection", hint=hint, reason=ConnectionReason.CONNECTION_CLOSED
+    )
 
 
 def _reason(exc: Exception) -> str:

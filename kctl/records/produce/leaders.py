@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from kctl.errors import ConnectionFailed, KctlError, NotFound, NotSupported
+from kctl.errors import ConnectionFailed, ConnectionReason, KctlError, NotFound, NotSupported, Reason
 from kctl.protocol.codes import ApiKey
 from kctl.records.background import Background
 from kctl.records.consume.absence import DELETED_AFTER_S
@@ -84,6 +84,7 @@ class Leaders:
             self.trouble = NotSupported(
                 f"broker {node} does not support batches of format 2 with codec {self._codec}",
                 hint="upgrade to Kafka 0.11 or later (2.1 for zstd)",
+                reason=Reason.VERSION_UNSUPPORTED,
             )
             self._not_before[node] = float("inf")
             return
@@ -92,7 +93,9 @@ class Leaders:
     def broke(self, node: int, link: Link, why: str) -> None:
         """Drop a broken connection."""
         if link.requests:
-            self.trouble = ConnectionFailed(f"the connection to broker {node} broke: {why}")
+            self.trouble = ConnectionFailed(
+                f"the connection to broker {node} broke: {why}", reason=ConnectionReason.CONNECTION_CLOSED
+            )
         link.close()
         self.links.pop(node, None)
         self._not_before[node] = time.monotonic() + _RELOOKUP_S

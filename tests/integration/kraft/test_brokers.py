@@ -53,7 +53,7 @@ def test_features_as_kafkas_own_tool(own_kctl: Kctl, kraft: str, libs: Path) -> 
     }
     rows = own_kctl.json("broker", "features", "--bootstrap-server", kraft)
     assert [row["brokers"] for row in rows] == [[1]] * len(rows)
-    # What is not in use has level 0; metadata.version the tool shows by its name, «4.3-IV0».
+    # What is not in use has level 0; metadata.version the tool shows by its name, "4.3-IV0".
     mine = {
         row["feature"]: (row["min_version"], row["max_version"], row["finalized_version"] or 0)
         for row in rows

@@ -116,7 +116,7 @@ ROWS = [
 
 
 def _filled(value: str | bool, broker: SecureBroker) -> str | bool:
-    """«{ca}» is the path of ca.pem."""
+    """Return the value; {ca} is the path of ca.pem."""
     if not isinstance(value, str) or not value.startswith("{"):
         return value
     name, _, rest = value[1:].partition("}")

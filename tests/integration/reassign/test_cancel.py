@@ -16,7 +16,7 @@ SLOW = ("--throttle", "200kB/s")
 
 
 def _operators_throttles(arena: Arena, *topics: str) -> dict[str, Any]:
-    """A rate on one broker, a list of replicas on the first topic, «*» on the last. All configs then."""
+    """A rate on one broker, a list of replicas on the first topic, "*" on the last. All configs then."""
     arena.set_configs("brokers", "2", leader_replication_throttled_rate="66000000")
     arena.set_configs(
         "brokers", "4", follower_replication_throttled_rate="77000000",
@@ -109,7 +109,7 @@ def test_paused_and_resumed(arena: Arena) -> None:
     assert sorted(arena.replicas(topic).values()) == [(1, 2), (1, 3)], "one batch is done, the other not begun"
     assert arena.configs() == configs
 
-    with arena.running("resume", "--throttle", "40kB/s") as process:  # it is still under way when «pause» has started
+    with arena.running("resume", "--throttle", "40kB/s") as process:  # it is still under way when "pause" has started
         arena.wait_moving(topic)
         paused = arena.reassign("pause", "--now")
         _, err = process.communicate(timeout=30)

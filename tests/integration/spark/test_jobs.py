@@ -604,7 +604,7 @@ def test_too_little_memory_is_told(marked: Kctl, cluster: TestCluster) -> None:
 
 @pytest.mark.parametrize("command", [("lag",), ("retention",), ("warm",)])
 def test_missing_pyspark_gives_the_hint(kctl: Kctl, cluster: TestCluster, command: tuple[str, ...]) -> None:
-    # A venv without pyspark takes a minute to make; None in sys.modules is what importlib takes for «not there».
+    # A venv without pyspark takes a minute to make; None in sys.modules is what importlib takes for "not there".
     code = (
         "import sys; sys.modules['pyspark'] = None; sys.argv[1:] = ['spark', *sys.argv[1:]]\n"
         "from kctl.__main__ import main; sys.exit(main())"

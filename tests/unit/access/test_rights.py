@@ -7,7 +7,7 @@ import pytest
 from kctl.access.acl_syntax import parse_all
 from kctl.access.rights import Right, rights_of
 
-# (ACLs, host, resource) → rows «resource from host: may | implied | denied | exceptions»
+# (ACLs, host, resource) → rows "resource from host: may | implied | denied | exceptions"
 CASES: list[tuple[str, list[str], str | None, tuple[str, str] | None, list[str]]] = [
     ("reading implies describing", ["allow alice read topic t"], None, None, ["topic t *: READ|DESCRIBE||"]),
     ("altering configs implies describing them", ["allow alice alter-configs topic t"], None, None,

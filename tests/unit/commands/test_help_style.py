@@ -16,11 +16,6 @@ from kctl.commands.terminal.common_options import help_record
 
 _WIDTH = 78  # of the help on a terminal with 80 columns
 _INDENT = 6  # before, between and after the columns of a list
-# Phrases of a translation, with the plain ones: see "Writing" in CONTRIBUTING.md.
-_PHRASES = re.compile(
-    r"[«»]|\b(somebody|nobody|is told|are told|tells|goes on)\b|\bwithout\.($|\s)",
-    re.IGNORECASE,
-)
 
 
 def _groups(path: str, group: Any) -> Iterator[tuple[str, Any]]:
@@ -86,10 +81,3 @@ def test_defaults_are_stated_in_one_form() -> None:
             assert "[default" not in record[1], f"kctl {path} {param.opts[0]}"
             if param.param_type_name == "option" and isinstance(param.default, str) and param.default:
                 assert "default:" in record[1], f"kctl {path} {param.opts[0]}"
-
-
-def test_help_is_plain_english() -> None:
-    for path, command in every_command():
-        texts = [command.help or "", *(param.help or "" for param in command.params if hasattr(param, "help"))]
-        for text in texts:
-            assert not _PHRASES.search(text), f"kctl {path}: {text}"

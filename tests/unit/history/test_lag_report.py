@@ -397,7 +397,7 @@ def test_bounds_and_names_that_must_exist() -> None:
     names = names_of(["a*", "ab", "c-1"])
     assert names.exact == ["ab", "c-1"]
     assert names.bounds == ("a", "c-2")
-    assert "az" in names  # above «ab…», and below «c»
+    assert "az" in names  # above "ab…", and below "c"
     assert names_of(["a*", "*"]).bounds == (None, None)
     assert names_of(["!a"]).bounds == (None, None)
     assert names_of(["a", "ab*"]).bounds == ("a", "b")

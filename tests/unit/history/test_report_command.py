@@ -68,7 +68,7 @@ def _by_group(report: Report) -> dict[str, Any]:
 
 def test_the_worst_group_comes_first_and_deleted_groups_last(report: Report) -> None:
     assert [g.now.group for g in report.groups] == ["stopped", "falls-behind", "ghost", "keeps-up", "left"]
-    # «falls-behind» is WARN by how its offsets moved, and loses messages within a day.
+    # "falls-behind" is WARN by how its offsets moved, and loses messages within a day.
     assert [g.now.status for g in report.groups] == ["ERR", "ERR", "OK", "OK", "OK"]
     assert [g.gone for g in report.groups] == [False, False, False, False, True]
 

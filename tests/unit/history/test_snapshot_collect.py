@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import pytest
 
+from kctl.cluster import log_offsets
 from kctl.errors import ConnectionRefused, ConnectionTimedOut, NotAuthorized
 from kctl.history.snapshots import collect as collecting
 from kctl.history.snapshots import schema
@@ -20,6 +21,7 @@ from kctl.history.snapshots.collect import CONFIGS_EVERY_MS, AnotherCluster, Col
 from kctl.history.snapshots.layout import HOUR_MS
 from kctl.model import Broker, ClusterState, PartitionState, TopicPartition, TopicState
 from kctl.protocol.client import ClusterClient
+from kctl.protocol.codes import ErrorCode
 from kctl.protocol.error_meanings import error_for
 from kctl.protocol.silence import Silence
 from snapshot_stores import HOUR
@@ -37,6 +39,8 @@ class FakeCluster:
         self.down: set[int] = set()
         self.hidden = {"h"}
         self.policy = "delete"
+        self.leaders = {0: 1, 1: 2}
+        self.moving: dict[int, int] = {}  # new leaders, from the first request for timestamps on
 
     def asking_silent_brokers_once(self) -> AbstractContextManager[None]:
         return nullcontext()
@@ -45,7 +49,7 @@ class FakeCluster:
         self.asked.append("Metadata")
         if topics is not None and self.hidden & set(topics):
             raise NotAuthorized("topic h: not authorized")
-        partitions = tuple(PartitionState("t", n, n + 1, 7, (n + 1, 3), (n + 1,)) for n in (0, 1))
+        partitions = tuple(PartitionState("t", n, self.leaders[n], 7, (n + 1, 3), (n + 1,)) for n in (0, 1))
         known = {"t": TopicState("t", False, "id", partitions)} if topics is None or "t" in topics else {}
         return ClusterState(self.cluster_id, 1, {n: Broker(n, "h", 9092) for n in (1, 2)}, known)
 
@@ -74,7 +78,9 @@ class FakeCluster:
         ]
         return Answer(groups=[Answer(group_id="g", error_code=0, topics=topics)])
 
-    def _ListOffsets(self, _node: int, request: Any) -> Any:  # noqa: N802
+    def _ListOffsets(self, node: int, request: Any) -> Any:  # noqa: N802
+        if any(p.timestamp == 0 for topic in request.topics for p in topic.partitions):
+            self.leaders |= self.moving
         topics = []
         for topic in request.topics:
             rows = []
@@ -84,7 +90,12 @@ class FakeCluster:
                 self.asked.append(f"{'stable' if kind == (-1, 1) else kind[0]}:{p.partition_index}")
                 offset = {("first", 0): start, (-1, 1): 19, (-1, 0): 20, (-2, 0): start}[kind]
                 rows.append(
-                    Answer(partition_index=p.partition_index, error_code=0, offset=offset, timestamp=100 + start)
+                    Answer(
+                        partition_index=p.partition_index,
+                        error_code=0 if self.leaders[p.partition_index] == node else ErrorCode.NOT_LEADER_OR_FOLLOWER,
+                        offset=offset,
+                        timestamp=100 + start,
+                    )
                 )
             topics.append(Answer(name=topic.name, partitions=rows))
         return Answer(topics=topics)
@@ -128,6 +139,17 @@ def test_a_pass(fake: FakeCluster) -> None:
     assert found.rows[schema.REPLICAS] == [(1, "/d", "t", 0, 64, 0, False), (2, "/d", "t", 1, 64, 0, False)]
     assert found.rows[schema.CONFIGS] == [("t", "delete", 1000, None, None, None, None, None, None, 0.5)]
     assert found.failures == ["broker 3 is down: 2 replicas of it were not read", "topic h: not authorized"]
+
+
+def test_a_leader_that_moves_during_the_pass_is_looked_up_again(
+    fake: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_offsets, "LEADER_PAUSES_S", (0.0, 0.0))
+    still = look(Collector("c"), fake)
+    fake.moving = {1: 1}
+    moved = look(Collector("c"), fake)
+    assert moved.failures == still.failures
+    assert moved.rows[schema.LOGS] == still.rows[schema.LOGS]
 
 
 def test_what_is_written_while_it_asks_is_no_open_transaction(fake: FakeCluster) -> None:

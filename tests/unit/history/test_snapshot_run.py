@@ -51,7 +51,7 @@ def collected(
 ) -> tuple[list[PassReport], list[str]]:
     told: list[str] = []
     store = create_store(root, "c")
-    return list(run(store, look, pace, tell=told.append, keep_ms=keep_ms, clock=clock)), told
+    return list(run(store, look, pace, warn=told.append, keep_ms=keep_ms, clock=clock)), told
 
 
 def test_passes_are_due_at_whole_intervals(tmp_path: Path) -> None:

@@ -15,11 +15,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fake_cluster import FakeCluster
+from fake_cluster import FakeCluster, topic_of
+from kctl.cluster import log_offsets
 from kctl.errors import ConnectionRefused
 from kctl.lag.log_times import UnreadLog, fetch_points
 from kctl.lag.rates import time_lag
 from kctl.model import TopicPartition
+from kctl.protocol.codes import ErrorCode
 
 NOW = 1_790_000_000_000
 DAY_MS = 86_400_000
@@ -29,20 +31,28 @@ Codes: TypeAlias = Mapping[TopicPartition, int]
 def _leaders(logs: Mapping[TopicPartition, list[int]], *, first: int = 0, codes: Codes | None = None) -> FakeCluster:
     """Logs by their records' timestamps, all in order, from offset `first` on. codes: errors."""
 
-    def row(p: Any, tp: TopicPartition) -> Any:
+    fake = FakeCluster()
+
+    def code(node: int, tp: TopicPartition) -> int:
+        if tp.topic in fake.topics and fake.topics[tp.topic].partitions[tp.partition].leader != node:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return (codes or {}).get(tp, 0)
+
+    def row(node: int, p: Any, tp: TopicPartition) -> Any:
         times = logs[tp]
         place = bisect_left(times, p.timestamp)
         offset, at = (first + place, times[place]) if place < len(times) else (-1, -1)
-        return Answer(partition_index=tp.partition, error_code=(codes or {}).get(tp, 0), offset=offset, timestamp=at)
+        return Answer(partition_index=tp.partition, error_code=code(node, tp), offset=offset, timestamp=at)
 
-    def listed(_node: int, request: Any) -> Any:
+    def listed(node: int, request: Any) -> Any:
         topics = [
-            Answer(name=t.name, partitions=[row(p, TopicPartition(t.name, p.partition_index)) for p in t.partitions])
+            Answer(
+                name=t.name, partitions=[row(node, p, TopicPartition(t.name, p.partition_index)) for p in t.partitions]
+            )
             for t in request.topics
         ]
         return Answer(topics=topics)
 
-    fake = FakeCluster()
     fake.always("ListOffsets", listed)
     return fake
 
@@ -117,6 +127,22 @@ def test_what_cannot_be_asked() -> None:
     assert set(found) == {TP}
     assert set(failed) == {other, third}
     assert failed[other].message == "broker 2 refuses"
+
+
+@pytest.mark.parametrize("reads_before", [0, 3])
+def test_a_leader_that_moves_after_the_snapshot_is_looked_up_again(
+    monkeypatch: pytest.MonkeyPatch, reads_before: int
+) -> None:
+    monkeypatch.setattr(log_offsets, "LEADER_PAUSES_S", (0.0, 0.0))
+    stays, moves = TopicPartition("t", 0), TopicPartition("t", 1)
+    times = [NOW - 2 * DAY_MS, NOW - DAY_MS]
+    fake = _leaders({stays: times, moves: times})
+    fake.topics["t"] = topic_of("t", 1, 1)
+    fake.script("ListOffsets", *[None] * reads_before, lambda *_: fake.lead(moves, 2), node=1)
+    points, failed = _points(fake, {stays: UnreadLog(1, 0, 2), moves: UnreadLog(1, 0, 2)})
+    assert not failed
+    assert points[moves] == points[stays]
+    assert fake.sent["Metadata"] == 1, "further reads go to the new leader"
 
 
 def test_nothing_is_asked_for_nothing() -> None:

@@ -91,7 +91,7 @@ def test_a_check_that_is_not_fulfilled() -> None:
 
 
 def test_what_handlers_change_does_not_count() -> None:
-    """«Not reached» stays that, when somebody is told about it."""
+    """The state "not reached" stays, when somebody is told about it."""
     text = "- id: a\n  {}\non_failure:\n- run: [tell]\nfinally:\n- topic.create: {{names: [z]}}\n"
     world = World(answers={"lag": ConnectionRefused("nobody")})
     assert run(_steps(text.format("lag: {}")), world).exit_code == 3

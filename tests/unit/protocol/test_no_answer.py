@@ -56,4 +56,4 @@ def test_what_was_never_sent_says_so() -> None:
     kinds: list[type[KctlError]] = [type(failed[name]) for name in ("t0", "t299")]
     assert kinds[0] is OutcomeUnknown
     assert kinds[1] is not OutcomeUnknown
-    assert "t299 was not asked for, because an earlier request failed: no answer" in failed["t299"].message
+    assert "t299 was not requested, because an earlier request failed: no answer" in failed["t299"].message

@@ -8,12 +8,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-import socket
 import struct
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
 
 import pytest
 
@@ -35,48 +32,10 @@ from kctl.protocol.codes import ApiKey
 from kctl.protocol.connection import Dialer
 from kctl.protocol.preflight import _verdict, open_all, preflight
 from kctl.protocol.security import Security
+from scripted_broker import API_VERSIONS, METADATA, Script, frame, healthy, instead, server
 
-API_VERSIONS = b"\0\0" + struct.pack(">i", 4) + b"\0\x03\0\0\0\x0c\0\x12\0\0\0\x04\0\x11\0\0\0\x01\0\x24\0\0\0\x02"
-METADATA = b"\0\0\0\0\0" + b"\x02" + b"\0\0\0\x01\x02h\0\0\x23\x84\0\0" + b"\0" + b"\0\0\0\x01" + b"\x01" + b"\0"
 PLAIN = Security("SASL_PLAINTEXT", "PLAIN", "u", "p")
 SCRAM = Security("SASL_PLAINTEXT", "SCRAM-SHA-512", "u", "p")
-
-# Given api key, correlation id and body of a request: the bytes to answer with; None closes the connection.
-Script = Callable[[int, int, bytes], bytes | None]
-
-
-def frame(correlation_id: int, body: bytes) -> bytes:
-    return struct.pack(">ii", len(body) + 4, correlation_id) + body
-
-
-@contextmanager
-def server(script: Script) -> Iterator[str]:
-    """«host:port» of a server that answers requests by `script`, one thread for each connection."""
-
-    def serve(peer: socket.socket) -> None:
-        with suppress(OSError, struct.error), peer:
-            while True:
-                (size,) = struct.unpack(">i", peer.recv(4, socket.MSG_WAITALL))
-                request = peer.recv(size, socket.MSG_WAITALL) if 0 < size < 10_000 else b""
-                key, _, correlation_id, length = struct.unpack(">hhih", request[:10])
-                answer = script(key, correlation_id, request[10 + length :])
-                if answer is None:
-                    return
-                peer.sendall(answer)
-
-    def accept(listener: socket.socket) -> None:
-        with suppress(OSError):
-            while True:
-                threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()
-
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        threading.Thread(target=accept, args=(listener,), daemon=True).start()
-        yield f"127.0.0.1:{listener.getsockname()[1]}"
-
-
-def healthy(key: int, correlation_id: int, _body: bytes) -> bytes | None:
-    answers: dict[int, bytes] = {ApiKey.API_VERSIONS: API_VERSIONS, ApiKey.METADATA: METADATA}
-    return frame(correlation_id, answers[key]) if key in answers else None
 
 
 def attempt(script: Script, security: Security | None = None, *, timeout_s: float = 1.5) -> KctlError | None:
@@ -97,31 +56,27 @@ def test_a_healthy_server() -> None:
     reached.connection.close()
 
 
-def _instead(api_key: int, answer: Callable[[int], bytes | None]) -> Script:
-    return lambda key, cid, body: answer(cid) if key == api_key else healthy(key, cid, body)
-
-
 @pytest.mark.parametrize(
     ("script", "error", "says"),
     [
-        (_instead(ApiKey.API_VERSIONS, lambda cid: frame(cid + 1, API_VERSIONS)), NotKafka, "not a Kafka broker"),
-        (_instead(ApiKey.API_VERSIONS, lambda cid: frame(cid, b"\0\x23" + bytes(4))), NotKafka, "error 35"),
+        (instead(ApiKey.API_VERSIONS, lambda cid: frame(cid + 1, API_VERSIONS)), NotKafka, "not a Kafka broker"),
+        (instead(ApiKey.API_VERSIONS, lambda cid: frame(cid, b"\0\x23" + bytes(4))), NotKafka, "error 35"),
         (
-            _instead(ApiKey.API_VERSIONS, lambda cid: frame(cid, b"\0\0\x7f\xff\xff\xff")),
+            instead(ApiKey.API_VERSIONS, lambda cid: frame(cid, b"\0\0\x7f\xff\xff\xff")),
             NotKafka,
             "not a Kafka broker",
         ),
-        (_instead(ApiKey.API_VERSIONS, lambda cid: frame(cid, b"\0\0\xff\xff\xff\xff")), NotKafka, "KRaft controller"),
-        (_instead(ApiKey.API_VERSIONS, lambda cid: b"\x7f\xff\xff\xff"), NotKafka, "not a Kafka broker"),
-        (_instead(ApiKey.API_VERSIONS, lambda cid: b"\xff\xff\xff\xff"), NotKafka, "not a Kafka broker"),
-        (_instead(ApiKey.API_VERSIONS, lambda cid: b"\0\0\0\0"), NotKafka, "not a Kafka broker"),
-        (_instead(ApiKey.API_VERSIONS, lambda cid: b"\x15\x03\x03\0\x02\x02\x28"), TlsMismatch, "speaks TLS"),
-        (_instead(ApiKey.API_VERSIONS, lambda cid: b"HTTP/1.1 400 Bad Request\r\n\r\n"), NotKafka, "web server"),
-        (_instead(ApiKey.API_VERSIONS, lambda cid: b"\0\0\0\x10\0\0"), ConnectionTimedOut, "did not respond in time"),
+        (instead(ApiKey.API_VERSIONS, lambda cid: frame(cid, b"\0\0\xff\xff\xff\xff")), NotKafka, "KRaft controller"),
+        (instead(ApiKey.API_VERSIONS, lambda cid: b"\x7f\xff\xff\xff"), NotKafka, "not a Kafka broker"),
+        (instead(ApiKey.API_VERSIONS, lambda cid: b"\xff\xff\xff\xff"), NotKafka, "not a Kafka broker"),
+        (instead(ApiKey.API_VERSIONS, lambda cid: b"\0\0\0\0"), NotKafka, "not a Kafka broker"),
+        (instead(ApiKey.API_VERSIONS, lambda cid: b"\x15\x03\x03\0\x02\x02\x28"), TlsMismatch, "speaks TLS"),
+        (instead(ApiKey.API_VERSIONS, lambda cid: b"HTTP/1.1 400 Bad Request\r\n\r\n"), NotKafka, "web server"),
+        (instead(ApiKey.API_VERSIONS, lambda cid: b"\0\0\0\x10\0\0"), ConnectionTimedOut, "did not respond in time"),
         (lambda key, cid, body: None, ConnectionFailed, "closed the connection during the ApiVersions request"),
-        (_instead(ApiKey.METADATA, lambda cid: frame(cid, METADATA[:9])), NotKafka, "not like a Kafka broker"),
-        (_instead(ApiKey.METADATA, lambda cid: b""), ConnectionTimedOut, "the Metadata request"),
-        (_instead(ApiKey.METADATA, lambda cid: None), ConnectionFailed, "closed the connection during the Metadata"),
+        (instead(ApiKey.METADATA, lambda cid: frame(cid, METADATA[:9])), NotKafka, "not like a Kafka broker"),
+        (instead(ApiKey.METADATA, lambda cid: b""), ConnectionTimedOut, "the Metadata request"),
+        (instead(ApiKey.METADATA, lambda cid: None), ConnectionFailed, "closed the connection during the Metadata"),
     ],
 )
 def test_wrong_answers(script: Script, error: type[KctlError], says: str) -> None:
@@ -145,14 +100,14 @@ def test_a_broker_before_api_versions() -> None:
 
 def test_a_broker_without_sasl_authenticate() -> None:
     api_versions = b"\0\0" + struct.pack(">i", 2) + b"\0\x03\0\0\0\x02\0\x11\0\0\0\0"
-    found = attempt(_instead(ApiKey.API_VERSIONS, lambda cid: frame(cid, api_versions)), PLAIN)
+    found = attempt(instead(ApiKey.API_VERSIONS, lambda cid: frame(cid, api_versions)), PLAIN)
     assert isinstance(found, NotSupported)
     assert "1.0" in (found.hint or "")
 
 
 def test_metadata_versions_that_do_not_meet() -> None:
     api_versions = b"\0\0" + struct.pack(">i", 1) + b"\0\x03\0\x63\0\x64"
-    assert isinstance(attempt(_instead(ApiKey.API_VERSIONS, lambda cid: frame(cid, api_versions))), NotSupported)
+    assert isinstance(attempt(instead(ApiKey.API_VERSIONS, lambda cid: frame(cid, api_versions))), NotSupported)
 
 
 # --- SCRAM: a server that does not know the password must not pass (RFC 5802) ---------------------------------------
@@ -205,7 +160,7 @@ def test_scram_with_a_server_that_cheats(tamper: str) -> None:
 
 
 def test_the_first_healthy_one_wins_and_the_others_are_told() -> None:
-    with server(healthy) as good, server(_instead(ApiKey.API_VERSIONS, lambda cid: b"")) as silent:
+    with server(healthy) as good, server(instead(ApiKey.API_VERSIONS, lambda cid: b"")) as silent:
         started = time.monotonic()
         reached = preflight([*map(parse_address, ("127.0.0.1:1", silent, good))], Dialer(Security()))
         assert time.monotonic() - started < 1
@@ -236,7 +191,7 @@ def test_a_refused_login_is_not_tried_on_the_other_servers() -> None:
 
 
 def test_open_all() -> None:
-    with server(healthy) as good, server(_instead(ApiKey.API_VERSIONS, lambda cid: b"")) as silent:
+    with server(healthy) as good, server(instead(ApiKey.API_VERSIONS, lambda cid: b"")) as silent:
         addresses = {n: parse_address(text) for n, text in enumerate([good, silent, "127.0.0.1:1", good])}
         started = time.monotonic()
         found = open_all(addresses, Dialer(Security()), Deadline(1.5))

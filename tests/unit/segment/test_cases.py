@@ -60,7 +60,7 @@ def _expected(name: str | None) -> bytes:
 
 
 def _same_identities(text: bytes) -> bytes:
-    """The JVM's tool prints byte arrays as «[B@» and a number that is another one in each run."""
+    """The JVM's tool prints byte arrays as "[B@" and a number that is another one in each run."""
     return re.sub(rb"\[B@[0-9a-f]+", b"[B@", text)
 
 

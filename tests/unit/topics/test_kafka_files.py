@@ -15,7 +15,7 @@ from kctl.reassign.plan_file.read import parse_plan
 from kctl.reassign.planner.live_cluster import read_topics_file
 from kctl.topics.offset_file import parse_offset_file
 
-# [file, form, the bytes as Latin-1, «=» and what Kafka read or «!» and why not], by tests/support/KafkaFiles.java
+# [file, form, the bytes as Latin-1, "=" and what Kafka read or "!" and why not], by tests/support/KafkaFiles.java
 FORMS = json.loads((Path(__file__).parents[2] / "data" / "kafka_files.json").read_text())
 
 KINDS = ["delete", "reassign", "topics", "elect"]
@@ -27,7 +27,7 @@ STRICTER = {
     *("name /", "name ..", "name blank", 'topic ""', "partition -1", "partition -2", "offset -2", "replicas [-1]"),
     *('log_dirs ["any","d"]', 'log_dirs ["ANY","any"]'),
 }
-# A mark that editors leave; a number that nothing reads; a plan with nothing to do; topics called «null» and «1».
+# A mark that editors leave; a number that nothing reads; a plan with nothing to do; topics called "null" and "1".
 LOOSER = {("*", "BOM"), ("*", "big number"), ("reassign", "empty list"), ("topics", "null"), ("topics", "number")}
 
 

@@ -62,7 +62,7 @@ def test_filters_by_health_take_kafkas_own_topics(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """As kafka-topics does: «none is under-replicated» would be wrong while the offsets of groups are."""
+    """As kafka-topics does: "none is under-replicated" would be wrong while the offsets of groups are."""
     own = PartitionState("__consumer_offsets", 0, 1, 0, (1, 2), (1,))
     fine = PartitionState("t", 0, 1, 0, (1,), (1,))
     topics = {p.topic: TopicState(p.topic, p is own, None, (p,)) for p in (own, fine)}

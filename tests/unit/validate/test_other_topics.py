@@ -109,7 +109,7 @@ def test_who_suffers_while_two_are_away() -> None:
 def planned(
     monkeypatch: pytest.MonkeyPatch, now: ClusterState, unclean: Mapping[str, str], *names: str
 ) -> ValidationPlan:
-    """unclean: by topic, what its config is; «?»: nobody tells."""
+    """unclean: by topic, what its config is; "?": nobody tells."""
     client = mock.Mock()
     client.target.zookeeper = None
     client.metadata.return_value = now

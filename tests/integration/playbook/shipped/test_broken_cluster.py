@@ -135,7 +135,7 @@ def _as_expected(case: Case, run: BookRun) -> str | None:
     if (run.code, ended) != (case.code, case.step):
         return f"{case.book} ended with {run.code} at {ended}, not {case.code} at {case.step}: {run.result.err}"
     if case.step is not None and case.said not in run.told(case.step):
-        return f"{case.book} does not say «{case.said}»: {run.result.err}"
+        return f"{case.book} does not say {case.said!r}: {run.result.err}"
     return None
 
 
