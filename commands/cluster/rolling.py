@@ -18,6 +18,7 @@ from kctl.commands.terminal.invocation import Invocation
 from kctl.errors import ConnectionFailed, KctlError, NotFound, NotHealthy
 
 if TYPE_CHECKING:
+    from kctl.base.address import Address
     from kctl.model import Broker
     from kctl.protocol.target import Target
     from kctl.restart.control import BrokerControl
@@ -56,14 +57,15 @@ def restart_rolling(inv: Invocation, request: RollingRequest, *, dry_run: bool) 
     from kctl.restart.restart_run import NoReporter, RestartRun, SystemClock
 
     hooks, target = _hooks(request), _target(inv, request)
-    with _cluster(target) as cluster:
+    controllers = _controllers(request)
+    with _cluster(target, controllers) as cluster:
         _, path = unfinished_run(cluster, target.name, _own_id(request))
         state = None if path is None else read_unfinished(path, request.only)
         if state is not None:
             brokers: Mapping[int, Broker] = {node: row.broker for node, row in state.brokers.items()}
         else:
             brokers = choose(_candidates(request, hooks, cluster), request.only)
-        cluster.add_servers(brokers.values())
+        cluster.add_servers([broker for broker in brokers.values() if broker.id not in controllers])
         control = _control(request, hooks, brokers, cluster)
         with output.progress("checking the cluster"):
             plan = make_plan(
@@ -83,7 +85,10 @@ def restart_rolling(inv: Invocation, request: RollingRequest, *, dry_run: bool) 
         _confirm(inv, request, _identified(cluster, target), question(plan, request.options.max_unavailable))
         journal, at = begin_or_resume(plan.cluster, plan.cluster_id, list(brokers.values()), path)
         with journal:
-            run = RestartRun(cluster, control, journal, at, request.options, NoReporter(), SystemClock())
+            run = RestartRun(
+                cluster, control, journal, at, request.options, NoReporter(), SystemClock(),
+                controllers=frozenset(controllers),
+            )  # fmt: skip
             _carry_out(inv, run, plan)
 
 
@@ -94,7 +99,7 @@ def abandon_run(inv: Invocation, request: RollingRequest, *, dry_run: bool) -> N
     from kctl.restart.steps import situation
 
     target = _target(inv, request)
-    with _cluster(target) as cluster:
+    with _cluster(target, {}) as cluster:
         path = _to_abandon(cluster, target.name, _own_id(request))
     if path is None:
         raise NotFound(f"there is no unfinished rolling restart of {target.name} on this machine")
@@ -148,16 +153,27 @@ def _own_id(request: RollingRequest) -> str | None:
     return lifecycle.own_cluster_id(request.name)
 
 
+def _controllers(request: RollingRequest) -> dict[int, Address]:
+    """Return the dedicated controllers of a cluster that kctl set up."""
+    if request.name is None:
+        return {}
+    from kctl.base.address import Address
+    from kctl.deploy import lifecycle
+    from kctl.deploy.layout import LOOPBACK
+
+    return {node.id: Address(LOOPBACK, node.port) for node in lifecycle.load_cluster(request.name).controllers}
+
+
 @contextmanager
-def _cluster(target: Target) -> Iterator[LiveCluster]:
+def _cluster(target: Target, controllers: Mapping[int, Address]) -> Iterator[LiveCluster]:
     from kctl.restart.live_cluster import LiveCluster
 
-    with LiveCluster(target) as cluster:
+    with LiveCluster(target, controllers=controllers) as cluster:
         yield cluster
 
 
 def _candidates(request: RollingRequest, hooks: Hooks | None, cluster: LiveCluster) -> dict[int, Broker]:
-    """Return the brokers that can be restarted.
+    """Return the brokers that can be restarted, and the dedicated controllers of a cluster that kctl set up.
 
     Brokers that are down are included if kctl set them up, if the known facts suffice for their commands, or if they
     were selected.
@@ -173,7 +189,8 @@ def _candidates(request: RollingRequest, hooks: Hooks | None, cluster: LiveClust
 
     assert request.name is not None
     spec = lifecycle.load_cluster(request.name)
-    return {node.id: Broker(node.id, LOOPBACK, node.port, node.rack) for node in spec.brokers}
+    brokers = {node.id: Broker(node.id, LOOPBACK, node.port, node.rack) for node in spec.brokers}
+    return brokers | {node.id: Broker(node.id, LOOPBACK, node.port, None) for node in spec.controllers}
 
 
 def _control(

@@ -6,6 +6,7 @@ from kctl.base.properties import property_sections
 from kctl.deploy.layout import LOOPBACK, BrokerNode, ClusterSpec, ControllerNode, heap_bytes, is_kafka_4
 
 _SESSION_TIMEOUT_MS = 6_000
+_REGISTRATION_TIMEOUT_MS = 600_000
 _INTERNAL_PARTITIONS = 10
 _CONTROLLER = "CONTROLLER"
 _REACH = "Reachable from this machine only: the bind address, and the address that clients use"
@@ -59,11 +60,13 @@ def _kraft_place(spec: ClusterSpec, node: BrokerNode | ControllerNode) -> list[S
         ("controller.quorum.bootstrap.servers", ",".join(spec.controller_servers)),
     ]
     session = [("broker.session.timeout.ms", str(_SESSION_TIMEOUT_MS)), ("broker.heartbeat.interval.ms", "1000")]
+    patience = [("initial.broker.registration.timeout.ms", str(_REGISTRATION_TIMEOUT_MS))]
     return [
         ("Identity", [("process.roles", ",".join(roles)), ("node.id", str(node.id)), *_rack(node)]),
         (_REACH, _listeners(",".join(listeners))),
         ("The metadata quorum; its voters are in the metadata log: kctl controller", quorum),
         ("A dead broker is detected when its session expires; it cannot register again before that", session),
+        ("A broker ends if it finds no active controller for this long (default 60000)", patience),
     ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -77,6 +77,29 @@ def ask_controllers(servers: Sequence[Address], dialer: Dialer, *, timeout_s: fl
         answers = list(pool.map(lambda server: _ask_controller(server, dialer, timeout_s), servers))
     quorums = [quorum for quorum in answers if quorum is not None]
     return max(quorums, key=lambda quorum: quorum.leader_epoch, default=None)
+
+
+def responding_controllers(servers: Mapping[int, Address], dialer: Dialer, *, timeout_s: float) -> frozenset[int]:
+    """Return the controllers that accept a connection and respond to ApiVersions."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    from kctl.protocol.connection import Connection
+
+    def responds(server: Address) -> bool:
+        connection = Connection(server, dialer)
+        try:
+            connection.open(Deadline(timeout_s))
+        except KctlError:
+            return False
+        finally:
+            connection.close()
+        return True
+
+    if not servers:
+        return frozenset()
+    with ThreadPoolExecutor(max_workers=min(len(servers), 16)) as pool:
+        answers = pool.map(responds, servers.values())
+        return frozenset(node for node, answer in zip(servers, answers, strict=True) if answer)
 
 
 def _ask_controller(server: Address, dialer: Dialer, timeout_s: float) -> Quorum | None:

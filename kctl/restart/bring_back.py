@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from kctl.base.text import counted
 from kctl.errors import ConnectionFailed, KctlError, OperationFailed, TimedOut
 from kctl.restart.gate import NAMED, out_of_sync
-from kctl.restart.restart_run import POLL_S, RestartRun, ids, ms, share
+from kctl.restart.restart_run import POLL_S, RestartRun, ms, named, share
 from kctl.restart.steps import BrokerPhase, RestartStep
 
 _LOOKS = 3
@@ -20,7 +20,7 @@ def bring_all_back(run: RestartRun) -> None:
     down = [node for node in run.state.brokers if node in absent or node in unfinished]
     if not down:
         return
-    run.reporter.note(f"starting broker {ids(down)} first: {_why_first(run, down)}")
+    run.reporter.note(f"starting {named(run, down)} first: {_why_first(run, down)}")
     bring_back(run, down, began=run.clock.now())
 
 
@@ -60,7 +60,7 @@ def bring_back(
     longest, away_ms = watched(), round((in_sync_at - began) * 1000)
     for node in back:
         run.entry(RestartStep.IN_SYNC, broker=node, in_sync_ms=away_ms, longest_under_replicated_ms=longest)
-        run.reporter.note(f"broker {node} is back; all partitions in sync after {away_ms / 1000:.1f} s")
+        run.reporter.note(f"{named(run, [node])} is back; all partitions in sync after {away_ms / 1000:.1f} s")
 
 
 def start_all(run: RestartRun, batch: Sequence[int]) -> list[int]:
@@ -74,7 +74,7 @@ def start_all(run: RestartRun, batch: Sequence[int]) -> list[int]:
     failed: dict[int, KctlError] = {}
     for node in batch:
         if _is_there_after_all(run, node):
-            run.reporter.note(f"broker {node} is up, so it is not started")
+            run.reporter.note(f"{named(run, [node])} is up, so it is not started")
             continue
         back.append(node)
         if run.state.brokers[node].phase is BrokerPhase.STARTED:
@@ -109,12 +109,14 @@ def _stop_again(run: RestartRun, node: int) -> None:
     except TimedOut:
         raise
     except OperationFailed as exc:
-        run.reporter.note(f"{exc.message}; starting broker {node} anyway, because the cluster no longer lists it")
+        run.reporter.note(
+            f"{exc.message}; starting {named(run, [node])} anyway, because the cluster no longer lists it"
+        )
     run.entry(RestartStep.STOPPED, broker=node)
 
 
 def _start(run: RestartRun, node: int) -> None:
-    run.reporter.update(f"starting broker {node}", *share(run))
+    run.reporter.update(f"starting {named(run, [node])}", *share(run))
     run.entry(RestartStep.START, broker=node)
     if not run.cluster.answers(node):
         run.control.start(node, timeout_s=max(1.0, run.options.broker_timeout_s))
@@ -129,11 +131,11 @@ def _until_they_answer(run: RestartRun, started_at: Mapping[int, float]) -> dict
                 run.entry(RestartStep.STARTED, broker=node, start_ms=ms(run, began))
                 del waiting[node]
             elif run.clock.now() >= began + run.options.broker_timeout_s:
-                why = f"broker {node} was started, but does not respond or does not know the other brokers"
+                why = f"{named(run, [node])} was started, but does not respond or does not know the other brokers"
                 failed[node] = TimedOut(why, hint="read the broker's log")
                 del waiting[node]
         if waiting:
-            run.reporter.update(f"waiting until broker {ids(waiting)} responds", *share(run))
+            run.reporter.update(f"waiting until {named(run, waiting)} responds", *share(run))
             run.clock.sleep(POLL_S)
     return failed
 
@@ -153,10 +155,10 @@ def _settle(run: RestartRun, batch: Sequence[int]) -> float:
             return since
         if what is not None and run.clock.now() >= until:
             raise TimedOut(
-                f"broker {ids(batch)} was started, but after {run.options.broker_timeout_s:g} s: {what}",
+                f"{named(run, batch)} was started, but after {run.options.broker_timeout_s:g} s: {what}",
                 hint="run `kctl cluster diagnose` to see what is behind, or raise --broker-timeout",
             )
-        run.reporter.update(f"broker {ids(batch)}: {what or 'in sync, checking again'}", *share(run))
+        run.reporter.update(f"{named(run, batch)}: {what or 'in sync, checking again'}", *share(run))
         run.clock.sleep(run.options.stable_interval_s if good else min(POLL_S * 2, run.options.stable_interval_s))
 
 
@@ -166,9 +168,12 @@ def _not_settled(run: RestartRun, batch: Sequence[int]) -> str | None:
         current = run.cluster.snapshot(())
     except ConnectionFailed as exc:
         return exc.message
-    away = set(batch).difference(current.state.brokers)
+    away = set(batch).difference(current.up)
     if away:
-        return f"broker {ids(sorted(away))} is down again"
+        return f"{named(run, sorted(away))} is down again"
+    behind_controllers = [node for node in batch if node in run.controllers and not run.cluster.answers(node)]
+    if behind_controllers:
+        return f"{named(run, behind_controllers)} has not caught up with the metadata log"
     behind = out_of_sync(current.state, current.adding, list(run.state.brokers))
     if not behind:
         return None

@@ -25,7 +25,8 @@ class LocalControl:
 
     def __init__(self, cluster: str, *, progress: ProgressReporter | None = None, host: Host | None = None) -> None:
         self._cluster, self._progress, self._host = cluster, progress, host or LocalHost()
-        self._names = {node.id: node.name for node in lifecycle.load_cluster(cluster, self._host).brokers}
+        spec = lifecycle.load_cluster(cluster, self._host)
+        self._names = {node.id: node.name for node in spec.brokers} | {node.id: node.name for node in spec.controllers}
 
     def stop(self, broker: int, *, timeout_s: float) -> None:
         """Shut the broker down in a controlled way. Raises TimedOut if its process does not end; does not kill it."""
@@ -67,5 +68,6 @@ class LocalControl:
     def _name(self, broker: int) -> str:
         if broker not in self._names:
             ids_text = ", ".join(map(str, sorted(self._names)))
-            raise NotFound(f"cluster {self._cluster} has no broker {broker}", hint=f"its brokers: {ids_text}")
+            hint = f"its brokers and controllers: {ids_text}"
+            raise NotFound(f"cluster {self._cluster} has no broker {broker}", hint=hint)
         return self._names[broker]

@@ -21,19 +21,24 @@ from kctl.errors import (
     NotKafka,
     TlsMismatch,
 )
+from kctl.health.brokers import silent_voters
 from kctl.health.collect import adding_replicas, min_isr_of
 from kctl.health.partitions import partitions_of
 from kctl.model import Broker, ClusterState, TopicPartition
 from kctl.protocol.client import connect
-from kctl.protocol.quorum import Quorum, describe_quorum
+from kctl.protocol.connection import Dialer
+from kctl.protocol.quorum import Quorum, describe_quorum, responding_controllers
 from kctl.protocol.target import Target
 from kctl.restart.snapshot import GateSnapshot
 
 if TYPE_CHECKING:
+    from kctl.base.address import Address
     from kctl.protocol.client import ClusterClient
 
 _ASK_S = 10.0
 _WATCH_S = 0.25
+_CONTROLLER_S = 2.0
+_CAUGHT_UP_LAG = 100  # records of the metadata log; a follower is a few behind all the time
 # Errors that a stopped broker does not cause: a wrong login, certificate or name, or no Kafka. Brokers may be up.
 _NOT_DOWN = (AuthenticationFailed, CertificateRejected, TlsMismatch, NotKafka, NameNotResolved)
 
@@ -93,8 +98,11 @@ class RestartElection:
 class LiveCluster:
     """The cluster over a connection that is renewed to any broker that is up. `with` closes it."""
 
-    def __init__(self, target: Target, brokers: Collection[Broker] = ()) -> None:
+    def __init__(
+        self, target: Target, brokers: Collection[Broker] = (), controllers: Mapping[int, Address] | None = None
+    ) -> None:
         self._target = target
+        self._controllers = controllers or {}
         self._client: ClusterClient | None = None
         self._last: frozenset[int] = frozenset()
         self.add_servers(brokers)
@@ -136,15 +144,16 @@ class LiveCluster:
         zookeeper = self._zookeeper() if brokers else None
         if zookeeper is not None:  # without ZooKeeper, brokers do not report configs and reassignments either
             return GateSnapshot(state, {}, None, zookeeper=zookeeper)
+        controllers = self._live_controllers()
         broker_ids = set(brokers)
         topics = {p.topic for p in partitions_of(state) if broker_ids.intersection(p.replicas)}
         adding = adding_replicas(client, state)
         if not broker_ids:
-            return GateSnapshot(state, {}, adding)
+            return GateSnapshot(state, {}, adding, controllers=controllers)
         least, quorum = min_isr_of(client, topics, state.brokers), _quorum(client)
         views = read_views(client, state.brokers)  # last: a broker that responds now was up when the ISRs were read
         silent = {node: view.message for node, view in views.items() if isinstance(view, KctlError)}
-        return GateSnapshot(state, least, adding, quorum, silent=silent)
+        return GateSnapshot(state, least, adding, quorum, silent=silent, controllers=controllers)
 
     def hides_topics(self) -> bool:
         return may_describe_all_topics(self.client()) is False
@@ -169,9 +178,29 @@ class LiveCluster:
                 raise
             return frozenset()
         self._last = broker_ids
-        return broker_ids
+        return broker_ids | self._live_controllers()
+
+    def _live_controllers(self) -> frozenset[int]:
+        dialer = Dialer(self._target.security, controllers=True)
+        return responding_controllers(self._controllers, dialer, timeout_s=_CONTROLLER_S)
+
+    def _has_caught_up(self, controller: int) -> bool:
+        """Return True if a controller responds, and leads the quorum or follows it closely."""
+        if controller not in self._live_controllers():
+            return False
+        quorum = describe_quorum(self.client())
+        if quorum is None or quorum.leader_id is None:
+            return False
+        silent = {voter.id for voter in silent_voters(quorum)}
+        lags = [voter.lag for voter in quorum.voters if voter.id == controller and controller not in silent]
+        return controller == quorum.leader_id or any(lag is not None and lag <= _CAUGHT_UP_LAG for lag in lags)
 
     def answers(self, broker: int) -> bool:
+        if broker in self._controllers:
+            try:
+                return self._has_caught_up(broker)
+            except KctlError:
+                return False
         try:
             client = self.client()
             there = set(client.metadata(()).brokers)

@@ -171,7 +171,7 @@ def make_plan(
         broker_ids = list(brokers) if state is None else state.pending
         controller = cluster.controller()
         current = cluster.snapshot(broker_ids)
-        there = frozenset(current.state.brokers)
+        there = current.up
         order = whole_order(
             broker_ids,
             {node: broker.rack for node, broker in brokers.items()},

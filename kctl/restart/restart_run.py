@@ -75,7 +75,7 @@ class NotFinished(OperationFailed):
 
 @dataclass
 class RestartRun:
-    """One process's work on a run. state: follows the journal."""
+    """One process's work on a run. state: follows the journal. controllers: nodes that are dedicated controllers."""
 
     cluster: Cluster
     control: BrokerControl
@@ -86,6 +86,7 @@ class RestartRun:
     clock: Clock
     elected_left: Sequence[str] = ()
     elected_count: int | None = None
+    controllers: frozenset[int] = frozenset()
 
     def entry(self, step: RestartStep, **fields: object) -> None:
         """Write an entry to the journal, then apply it to the state."""
@@ -93,8 +94,10 @@ class RestartRun:
         follow(self.state, step, self.journal.entries[-1])
 
 
-def ids(nodes: Collection[int]) -> str:
-    return ", ".join(map(str, nodes))
+def named(run: RestartRun, nodes: Collection[int]) -> str:
+    """Return nodes as text, e.g. "broker 1, 2"."""
+    kind = "controller" if nodes and run.controllers.issuperset(nodes) else "broker"
+    return f"{kind} {', '.join(map(str, nodes))}"
 
 
 def ms(run: RestartRun, began: float) -> int:

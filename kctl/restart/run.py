@@ -13,7 +13,7 @@ from kctl.restart.bring_back import bring_all_back, bring_back, start_all
 from kctl.restart.gate import Blocker, can_stop_together, gate, summary
 from kctl.restart.live_cluster import ReplicaWatch
 from kctl.restart.order import next_batch
-from kctl.restart.restart_run import POLL_S, NotFinished, RestartRun, ids, ms, share
+from kctl.restart.restart_run import POLL_S, NotFinished, RestartRun, ms, named, share
 from kctl.restart.snapshot import GateSnapshot
 from kctl.restart.steps import BrokerPhase, RestartStep, situation
 
@@ -81,7 +81,7 @@ def _gate(run: RestartRun, until: float) -> tuple[tuple[int, ...], ReplicaWatch 
                     return batch, watch
         except ConnectionFailed as exc:
             problems = [Blocker(None, None, exc.message)]
-        who = f"broker {ids(batch)}" if batch else "the next broker"
+        who = f"{named(run, batch)}" if batch else "the next broker"
         if run.clock.now() >= until:
             raise TimedOut(
                 f"{who} cannot be stopped: {summary(problems)}", hint="find the cause: `kctl cluster health`"
@@ -94,7 +94,7 @@ def _next_stop(run: RestartRun) -> tuple[tuple[int, ...], list[Blocker]]:
     """Return the next brokers and their blockers; the controller may have changed. () if one went down by itself."""
     controller = run.cluster.controller()  # first: with ZooKeeper, every broker is asked, which may take time
     current = run.cluster.snapshot(_remaining(run))
-    if not current.state.brokers.keys() >= set(_remaining(run)):
+    if not current.up >= set(_remaining(run)):
         return (), []
     batch = next_batch(
         _remaining(run),
@@ -111,9 +111,9 @@ def _changed(run: RestartRun, batch: Sequence[int], watch: ReplicaWatch) -> list
     problems: list[Blocker] | None = None
     try:
         current = run.cluster.snapshot(_remaining(run))
-        missing_ids = sorted(set(_remaining(run)).difference(current.state.brokers))
+        missing_ids = sorted(set(_remaining(run)).difference(current.up))
         problems = (
-            [Blocker(None, None, f"broker {ids(missing_ids)} is down")]
+            [Blocker(None, None, f"{named(run, missing_ids)} is down")]
             if missing_ids
             else _blockers_now(run, current, batch)
         )
@@ -130,9 +130,9 @@ def _blockers_now(run: RestartRun, snapshot: GateSnapshot, batch: Sequence[int])
 def _down_again(run: RestartRun, snapshot: GateSnapshot) -> list[Blocker]:
     """Return blockers for brokers that were restarted and are down again: the next broker might fail as well."""
     return [
-        Blocker(None, None, f"broker {node} was restarted and is down again")
+        Blocker(None, None, f"{named(run, [node])} was restarted and is down again")
         for node, row in run.state.brokers.items()
-        if row.phase is BrokerPhase.DONE and node not in snapshot.state.brokers
+        if row.phase is BrokerPhase.DONE and node not in snapshot.up
     ]
 
 
@@ -156,7 +156,7 @@ def _stop_all(run: RestartRun, batch: Sequence[int]) -> None:
     except KctlError as exc:
         stopped = [node for node in batch if run.state.brokers[node].phase is BrokerPhase.STOPPED]
         if stopped:
-            run.reporter.note(f"{exc.message}; starting broker {ids(stopped)} again")
+            run.reporter.note(f"{exc.message}; starting {named(run, stopped)} again")
             try:
                 start_all(run, stopped)
             except KctlError as other:
@@ -167,7 +167,7 @@ def _stop_all(run: RestartRun, batch: Sequence[int]) -> None:
 def _stop(run: RestartRun, node: int) -> None:
     began = run.clock.now()
     until = began + run.options.broker_timeout_s
-    run.reporter.update(f"stopping broker {node}", *share(run))
+    run.reporter.update(f"stopping {named(run, [node])}", *share(run))
     run.entry(RestartStep.STOP, broker=node)
     run.control.stop(node, timeout_s=max(1.0, until - run.clock.now()))
     _until_gone(run, node, until)
@@ -179,10 +179,10 @@ def _until_gone(run: RestartRun, node: int, until: float) -> None:
     while not _is_gone(run, node):
         if run.clock.now() >= until:
             raise TimedOut(
-                f"broker {node} was stopped, but the cluster still lists it",
+                f"{named(run, [node])} was stopped, but the cluster still lists it",
                 hint="check that the stop command ends the broker's process",
             )
-        run.reporter.update(f"waiting until the cluster no longer lists broker {node}", *share(run))
+        run.reporter.update(f"waiting until the cluster no longer lists {named(run, [node])}", *share(run))
         run.clock.sleep(POLL_S)
 
 

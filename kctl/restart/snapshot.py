@@ -19,7 +19,8 @@ class GateSnapshot:
 
     quorum: None with ZooKeeper, the reason if it cannot be read. zookeeper: why ZooKeeper is unreachable; None if it is
     reachable or its address is unknown. silent: brokers that are listed but do not respond, with the reason: after a
-    crash or in a hang, a broker stays listed and in ISRs until its session ends.
+    crash or in a hang, a broker stays listed and in ISRs until its session ends. controllers: dedicated KRaft
+    controllers of the run that respond.
     """
 
     state: ClusterState
@@ -28,3 +29,9 @@ class GateSnapshot:
     quorum: Quorum | KctlError | None = None
     zookeeper: str | None = None
     silent: Mapping[int, str] = field(default_factory=dict)
+    controllers: frozenset[int] = frozenset()
+
+    @property
+    def up(self) -> frozenset[int]:
+        """Return the ids of brokers that are listed and of controllers that respond."""
+        return self.controllers | self.state.brokers.keys()
