@@ -57,10 +57,8 @@ def html_page(report: Report) -> str:
 def _sections(report: Report) -> dict[str, str]:
     """Return the parts of the page that show the report."""
     plain, totals = _plain(report), report.overview
-    cluster = page_sections.cluster_text(report)
     return {
-        "@TITLE@": cluster,
-        "@CLUSTER@": cluster,
+        "@CLUSTER@": page_sections.cluster_text(report),
         "@SPAN@": page_sections.span_text(report.span),
         "@FINDINGS@": page_sections.findings_html(report),
         "@MISSING@": page_sections.missing_html(report),

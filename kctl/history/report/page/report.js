@@ -117,6 +117,8 @@ function nearestFilter() {
 }
 
 followReader();
+// The title that kctl recognizes its own pages by is constant in the file.
+document.title = "kctl report: " + part("cluster").textContent;
 showFindings();
 showLogDirs();
 showGroups();
