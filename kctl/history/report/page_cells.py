@@ -51,11 +51,6 @@ class PageColumn:
         return " ".join(part for part in (KINDS[self.kind].css, "minor" if self.minor else "") if part)
 
 
-def minute_of(iso: str) -> str:
-    """Return an ISO 8601 time without year and seconds."""
-    return second_of(iso)[5:16]
-
-
 def second_of(iso: str) -> str:
     """Return an ISO 8601 time without fractions and zone."""
     return iso[:19].replace("T", " ")
