@@ -1,4 +1,4 @@
-"""Watching a running job: its stages for the progress display, and a time limit.
+"""Watching a running job: its tasks for the progress display, and a time limit.
 
 pyspark waits for a job without limit, and forever if the JVM's serving thread dies. A thread enforces the limit: it
 kills the JVM, and the waiting call fails.
@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
 from kctl.errors import KctlError, TimedOut
+from kctl.history.snapshots.read_progress import ReadStep
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -35,7 +36,7 @@ def watched(
 ) -> Iterator[None]:
     """Watch the Spark jobs of the block. Raises TimedOut, and KctlError for failures of Spark.
 
-    progress: updated with the running stages; None: stages are not polled.
+    progress: updated with the tasks of the running stages; None: stages are not polled.
     """
     watcher = _Watcher(driver, message, deadline, progress)
     watcher.start()
@@ -102,6 +103,5 @@ def _show(context: SparkContext, message: str, progress: TaskProgress) -> None:
         return
     stages = [stage for stage in result if stage is not None]
     if stages:
-        names = ", ".join(str(stage.stageId) for stage in stages)
         done, total = sum(s.numCompletedTasks for s in stages), sum(s.numTasks for s in stages)
-        progress.update(f"{message}: stage {names}, {done} of {total} tasks", done, total)
+        progress.update(str(ReadStep(message, done, total, "tasks")), done, total)

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from kctl.history.retention.live_plan import RetentionPlan
     from kctl.history.retention.store_reads import StoreReads
     from kctl.history.rollups.catch_up import MakeHours
+    from kctl.history.snapshots.read_progress import ReadProgress
     from kctl.protocol.target import Target
+
+LINES_EVERY_S = 30.0  # of progress without a terminal
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,15 @@ class ParquetFolder:
 
 
 NO_PARQUET = ParquetFolder()
+
+
+def shown(progress: output.Progress | None) -> ReadProgress | None:
+    """Return an observer of the store's reads that updates a progress display."""
+    from kctl.history.snapshots.read_progress import ReadProgress
+
+    if progress is None:
+        return None
+    return ReadProgress(lambda step: progress.update(str(step), step.done, step.total))
 
 
 class ReportRun(ABC):
@@ -133,8 +145,10 @@ class OwnProcesses(ReportEngine):
         parquet.check()
         if cluster:
             inv.target()  # a wrong context is reported before anything starts
+        from kctl.history.snapshots.read_progress import observed
+
         with undone_when_terminated():
-            with output.progress("reading") as progress:
+            with output.progress("reading", lines_every_s=LINES_EVERY_S) as progress, observed(shown(progress)):
                 run = _OwnRun(progress, parquet, self.tasks)
                 yield run
             run.show()

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from kctl.base.text import counted
-from kctl.base.units import format_duration, format_size
+from kctl.base.units import format_due, format_duration, format_size
 from kctl.commands.history.lag_view import show_time_lag
 from kctl.commands.history.retention_view import full_in, losses_table
 from kctl.commands.terminal.output import Column, Table, jsonable
 from kctl.commands.terminal.sparkline import WIDTH, sparkline, state_line
+from kctl.history.report.texts import gap_text, growth_text, passes_text, share_text
 
 if TYPE_CHECKING:
-    from kctl.history.report.model import Gap, Report
+    from kctl.history.report.model import Report
 
 _MAX_GAPS = 5
 _STATES = "; status over time: . OK, W WARN, E ERR, ? unknown, blank not read"
@@ -25,23 +24,21 @@ _STYLES = {"ERR": "red", "STOP": "red", "STALL": "red", "REWIND": "red", "WARN":
 
 
 def report_tables(report: Report, worst: int, *, wide: bool = False) -> list[Table]:
-    """Return findings and the overview, then `worst` rows each of groups, partitions with problems, log dirs, topics
-    and losses.
+    """Return findings and the overview, then `worst` rows each of log dirs, losses, groups, partitions with problems
+    and topics.
 
     wide: also columns beyond 80 characters.
     """
     behind = [row for row in report.partitions if row.lag or row.lost or row.status not in {"OK", None}]
-    tables = [
+    return [
         _findings(report, worst),
         _overview(report),
+        _log_dir_rows(report, worst, wide=wide),
+        *([_losses(report, worst, wide=wide)] if report.losses else []),
         _rows("Consumer groups", _groups(wide), report.groups, worst, report.overview.group_count, _STATES),
         _rows("Partitions that are behind", _partitions(wide), behind, worst, len(behind)),
-        _log_dir_rows(report, worst, wide=wide),
         _rows("Topics", _topics(wide), report.topics, worst, report.overview.topic_count),
     ]
-    if report.losses:
-        tables.append(_losses(report, worst, wide=wide))
-    return tables
 
 
 def _log_dir_rows(report: Report, worst: int, *, wide: bool) -> Table:
@@ -118,13 +115,13 @@ def _overview(report: Report) -> Table:
     span, totals = report.span, report.overview
     lines: list[tuple[str, str]] = [
         ("cluster", report.cluster_id or "-"),
-        ("time", f"{span.from_at:%Y-%m-%d %H:%M:%S} to {span.to_at:%Y-%m-%d %H:%M:%S} UTC, {_passes(span.passes)}"),
+        ("time", f"{span.from_at:%Y-%m-%d %H:%M:%S} to {span.to_at:%Y-%m-%d %H:%M:%S} UTC, {passes_text(span.passes)}"),
         *((("" if number else "incomplete"), text) for number, text in enumerate(_incomplete(report))),
         ("groups", _group_counts(report)),
         ("lag", _text(totals.lag, lambda v: f"{v:,} messages")),
         ("longest time lag", show_time_lag(totals.time_lag_ms, totals.time_lag_at_least_ms) or "-"),
         ("lost", _text(totals.lost, lambda v: f"{v:,} messages")),
-        ("next loss in", _text(totals.next_loss_ms, _eta)),
+        ("next loss in", _text(totals.next_loss_ms, format_due)),
         (
             "log dirs",
             (
@@ -133,8 +130,8 @@ def _overview(report: Report) -> Table:
             ),
         ),
         ("all replicas", format_size(totals.replicas_bytes)),
-        ("growth", _text(totals.growth_bytes_per_hour, _growth)),
-        ("next full disk in", _text(totals.next_full_ms, _eta)),
+        ("growth", _text(totals.growth_bytes_per_hour, growth_text)),
+        ("next full disk in", _text(totals.next_full_ms, format_due)),
     ]
     rows = [{"what": name, "value": value} for name, value in lines]
     return Table([Column("what", "OVERVIEW"), Column("value", " ")], rows)
@@ -158,25 +155,15 @@ def _incomplete(report: Report) -> list[str]:
     lines = []
     if span.passes == 1 and report.overview.groups_unknown:
         lines.append("a single pass gives no status, rates or growth")
-    lines += [_gap(gap) for gap in span.gaps[:_MAX_GAPS]]
+    lines += [gap_text(gap) for gap in span.gaps[:_MAX_GAPS]]
     if len(span.gaps) > _MAX_GAPS:
         lines.append(f"and {len(span.gaps) - _MAX_GAPS:,} more gaps without passes")
     if span.missed:
-        lines.append(f"{_passes(span.missed)} skipped: the previous pass took too long")
+        lines.append(f"{passes_text(span.missed)} skipped: the previous pass took too long")
     if span.incomplete:
         more = f", first of {len(span.failures)} failures:" if len(span.failures) > 1 else ":"
-        lines += [f"{_passes(span.incomplete)} incomplete{more}", *(f"- {text}" for text in span.failures[:1])]
+        lines += [f"{passes_text(span.incomplete)} incomplete{more}", *(f"- {text}" for text in span.failures[:1])]
     return lines or ["nothing"]
-
-
-def _gap(gap: Gap) -> str:
-    duration = format_duration((gap.to_at - gap.from_at) // timedelta(milliseconds=1))
-    missing = f"{_passes(gap.passes)} missing"
-    return f"no snapshots from {gap.from_at:%m-%d %H:%M:%S} to {gap.to_at:%H:%M:%S} ({duration}): {missing}"
-
-
-def _passes(count: int) -> str:
-    return counted(count, "pass", "passes")
 
 
 def _text(value: Any, show: Callable[[Any], str]) -> str:
@@ -224,9 +211,9 @@ def _log_dirs(wide: bool) -> list[Column]:
         Column("now.log_dir", "LOG DIR"),
         _size("now.size_bytes", "SIZE"),
         _course("size_over_time", "SIZE OVER TIME", wide),
-        Column("now.growth_bytes_per_hour", "GROWTH", show=_growth, align="right"),
+        Column("now.growth_bytes_per_hour", "GROWTH", show=growth_text, align="right"),
         _size("now.usable_bytes", "FREE"),
-        Column("now.disk_used", "USED", show=_percent, align="right"),
+        Column("now.disk_used", "USED", show=share_text, align="right"),
         Column("full", "FULL IN", align="right"),
         Column("error", style=lambda _: "red"),
     ]
@@ -238,9 +225,9 @@ def _topics(wide: bool) -> list[Column]:
         *([_count("now.partition_count", "PARTITIONS")] if wide else []),
         _size("now.replicas_bytes", "ALL REPLICAS"),
         _course("size_over_time", "SIZE OVER TIME", wide),
-        Column("now.growth_bytes_per_hour", "GROWTH", show=_growth, align="right"),
-        Column("now.retention_ms_used", "TIME USED", show=_percent, align="right"),
-        Column("now.retention_bytes_used", "BYTES USED", show=_percent, align="right"),
+        Column("now.growth_bytes_per_hour", "GROWTH", show=growth_text, align="right"),
+        Column("now.retention_ms_used", "TIME USED", show=share_text, align="right"),
+        Column("now.retention_bytes_used", "BYTES USED", show=share_text, align="right"),
         _size("now.ceiling_bytes", "GROWS TO"),
     ]
 
@@ -270,20 +257,8 @@ def _duration(key: str, title: str, show: Callable[[Any], str] = format_duration
 
 
 def _until(key: str, title: str) -> Column:
-    return Column(key, title, show=_eta, align="right")
-
-
-def _eta(duration_ms: int) -> str:
-    return "now" if duration_ms <= 0 else format_duration(duration_ms)
+    return Column(key, title, show=format_due, align="right")
 
 
 def _size(key: str, title: str) -> Column:
     return Column(key, title, show=format_size, align="right")
-
-
-def _growth(per_hour: float) -> str:
-    return f"{'+' if per_hour > 0 else ''}{format_size(round(per_hour))}/h"
-
-
-def _percent(share: float) -> str:
-    return f"{share:.0%}" if share >= 0.1 or share == 0 else f"{share:.1%}"

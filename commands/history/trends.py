@@ -12,7 +12,7 @@ import typer
 
 from kctl.base.text import counted
 from kctl.commands.group.choice import MATCH
-from kctl.commands.history.engine import OwnProcesses, ParquetFolder, ReportEngine
+from kctl.commands.history.engine import LINES_EVERY_S, OwnProcesses, ParquetFolder, ReportEngine, shown
 from kctl.commands.history.lag_view import require_match
 from kctl.commands.history.options import GroupGlobs, Overwrite, Parquet, StoreFolder, TopicGlobs, show_size
 from kctl.commands.terminal import output
@@ -121,18 +121,14 @@ def _catch_up(inv: Invocation, store: Store, engine: Callable[[], ReportEngine])
 
     runner = engine() if missing_hours(store) else OwnProcesses()
     with runner.running(inv) as run, run.watched("rolling up"):
-
-        def show(done: int, total: int) -> None:
-            if run.progress is not None:
-                run.progress.update("rolling up", done, total)
-
-        return catch_up(store, make_hours=run.hours(), progress=show)
+        return catch_up(store, make_hours=run.hours())
 
 
 def _rows(
     store: Store, of: Of, every: Every, span_ms: int, groups: Names, topics: Names, *, whole: bool
 ) -> tuple[list[dict[str, Any]], list[str]]:
     from kctl.history.rollups.trends import course_columns
+    from kctl.history.snapshots.read_progress import observed
     from kctl.history.snapshots.rollup_files import days_done, hours_done, rows_of
 
     days = every is Every.DAY
@@ -144,7 +140,8 @@ def _rows(
 
     columns = None if whole else course_columns(of.value)
     span = (max(end_ms - span_ms, 0), end_ms)
-    rows, damaged = rows_of(store, of.value, *span, days=days, chosen=chosen, columns=columns)
+    with output.progress("reading rollups", lines_every_s=LINES_EVERY_S) as progress, observed(shown(progress)):
+        rows, damaged = rows_of(store, of.value, *span, days=days, chosen=chosen, columns=columns)
     return rows, [str(each) for each in damaged]
 
 

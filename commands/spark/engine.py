@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kctl.commands.history.engine import NO_PARQUET, ParquetFolder, ReportEngine, ReportRun
+from kctl.commands.history.engine import LINES_EVERY_S, NO_PARQUET, ParquetFolder, ReportEngine, ReportRun, shown
 from kctl.commands.terminal import output
 from kctl.commands.terminal.interrupts import undone_when_terminated
 from kctl.commands.terminal.invocation import Invocation
@@ -55,6 +55,7 @@ class Spark(ReportEngine):
         self, inv: Invocation, parquet: ParquetFolder = NO_PARQUET, *, cluster: bool = False
     ) -> Iterator[ReportRun]:
         from kctl.base.deadline import Deadline
+        from kctl.history.snapshots.read_progress import observed
         from kctl.spark.session import SparkDriver
 
         parquet.check(embedded=self._settings.embedded)
@@ -63,19 +64,19 @@ class Spark(ReportEngine):
         deadline = Deadline(inv.timeout_s(JOB_TIMEOUT_S))
         settings = dataclasses.replace(self._settings, start_timeout_s=deadline.seconds)
         with undone_when_terminated(), SparkDriver(settings, verbose=inv.verbose, withheld=secrets) as driver:
-            with starting(inv) as progress:
+            with starting(inv, lines_every_s=LINES_EVERY_S) as progress, observed(shown(progress)):
                 run = _SparkRun(driver, progress, deadline, parquet, self.tasks)
                 yield run
             run.show()
 
 
 @contextmanager
-def starting(inv: Invocation) -> Iterator[output.Progress | None]:
-    """Yield a progress bar on a terminal; None otherwise, and with -v, whose log would break the bar."""
-    if inv.verbose or not sys.stderr.isatty():
+def starting(inv: Invocation, *, lines_every_s: float | None = None) -> Iterator[output.Progress | None]:
+    """Yield a progress display; None with -v, whose log would break a bar, and without a terminal and lines."""
+    if inv.verbose or not (lines_every_s or sys.stderr.isatty()):
         yield None
         return
-    with output.progress("starting Spark") as progress:
+    with output.progress("starting Spark", lines_every_s=lines_every_s) as progress:
         yield progress
 
 
@@ -98,8 +99,22 @@ class _SparkRun(ReportRun):
         from kctl.spark.watching import watched
 
         self._driver.session()
-        with watched(self._driver, message, deadline=self._deadline, progress=self.progress):
+        with (
+            self._display(message) as progress,
+            watched(self._driver, message, deadline=self._deadline, progress=progress),
+        ):
             yield
+
+    @contextmanager
+    def _display(self, message: str) -> Iterator[output.Progress | None]:
+        """Yield the progress display. Without a terminal, the first line is due some seconds after Spark's start."""
+        from kctl.history.snapshots.read_progress import observed
+
+        if self.progress is None or sys.stderr.isatty():
+            yield self.progress
+            return
+        with output.progress(message, lines_every_s=LINES_EVERY_S) as progress, observed(shown(progress)):
+            yield progress
 
     def lag(self, plan: LagPlan) -> tuple[list[LagStatus], list[str]]:
         from kctl.spark.lag_source import LagReportJob

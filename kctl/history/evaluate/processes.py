@@ -17,12 +17,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from kctl.base.own_python import child_environment
 from kctl.errors import KctlError, OperationFailed
+from kctl.history.snapshots.read_progress import ReadProgress, ReadStep, observed, observer
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
 Share = TypeVar("Share")
 Result = TypeVar("Result")
+_COUNTED = "counted"
+_PROGRESS_EVERY_S = 0.5  # of another process
 
 
 def available_cpus() -> int:
@@ -63,13 +66,19 @@ class _Worker:
         )
         other.close()  # only the child has that end now: if it dies, receiving ends
         self._outcome: tuple[bool, Any] | None = None
+        self._progress = observer()
         self._thread = Thread(target=self._exchange, args=(work, share), daemon=True)
         self._thread.start()
 
     def _exchange(self, work: Callable[[Any], Any], share: Any) -> None:
         with suppress(EOFError, OSError):
             self._connection.send((work, share))
-            self._outcome = self._connection.recv()
+            message = self._connection.recv()
+            while isinstance(message, int):  # units finished since the last message
+                if self._progress is not None:
+                    self._progress.advance(message)
+                message = self._connection.recv()
+            self._outcome = message
 
     def result(self) -> Any:
         """Wait for the result."""
@@ -98,13 +107,32 @@ def serve(connection: Connection) -> None:
     work, share = connection.recv()
     outcome: tuple[bool, Any]
     try:
-        outcome = (True, work(share))
+        with observed(_Relay(connection)):
+            outcome = (True, work(share))
     except (KctlError, ValueError) as exc:
         outcome = (False, exc)
     except Exception:  # noqa: BLE001 - reported by the process that waits
         outcome = (False, RuntimeError(traceback.format_exc()))
     with suppress(OSError):  # the parent no longer waits
         connection.send(outcome)
+
+
+class _Relay(ReadProgress):
+    """An observer that sends what is finished through the connection. Other steps are not sent."""
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__(self._send, every_s=_PROGRESS_EVERY_S)
+        self._connection, self._sent = connection, 0
+        self.begin("", None, _COUNTED)
+
+    def report(self, step: ReadStep) -> None:
+        if step.unit == _COUNTED:
+            super().report(step)
+
+    def _send(self, step: ReadStep) -> None:
+        with suppress(OSError):  # the parent no longer waits
+            self._connection.send(step.done - self._sent)
+        self._sent = step.done
 
 
 if __name__ == "__main__":

@@ -10,16 +10,25 @@ from kctl.history.lag.plan import LagPlan
 from kctl.history.lag.request import LagQuery
 from kctl.history.lag.row_batches import read_rows, sorted_rows
 from kctl.history.lag.status_rows import LagStatus
+from kctl.history.snapshots import read_progress
 
 
 def evaluate(plan: LagPlan) -> tuple[list[LagStatus], list[str]]:
     """Return the rows, sorted by group, topic and partition, and the distinct read failures."""
     rows: list[LagStatus] = []
     errors: dict[str, None] = {}
+    begin_progress(plan)
     for part, failures in each_share(partial(_read_range, plan.query), plan.ranges):
         rows += part
         errors |= dict.fromkeys(failures)
     return sorted_rows(rows), list(errors)
+
+
+def begin_progress(plan: LagPlan) -> None:
+    """Start to count the partitions of groups. Their number is unknown if only some are selected."""
+    query = plan.query
+    is_everything = query.groups.everything and query.topics.everything and query.states is None
+    read_progress.begin("evaluating groups", plan.partitions if is_everything else None, "partitions")
 
 
 def _read_range(query: LagQuery, groups: GroupRange) -> tuple[list[LagStatus], list[str]]:

@@ -69,7 +69,7 @@ class LagPlan:
 
     failures: why the report is incomplete. notes: remarks for the user. silent: groups without rows. share: requested
     share groups, whose lag is not in snapshots. root: the store as the user named it; the query has the form that tasks
-    need.
+    need. partitions: number of partitions in the last pass, of all groups.
     """
 
     query: LagQuery
@@ -79,6 +79,7 @@ class LagPlan:
     silent: tuple[str, ...] = ()
     share: tuple[str, ...] = ()
     root: Path | None = None
+    partitions: int = 0
 
     def lacking(self, errors: Iterable[str]) -> list[str]:
         """Return the distinct reasons why the report is incomplete, including read failures of tasks."""
@@ -196,7 +197,8 @@ def _live_plan(store: Store | None, live: tuple[LivePass, ...], snapshot: Pass, 
     requested = [row for row in snapshot.rows.get(schema.GROUPS, ()) if _is_requested(row[0], row[1], request)]
     silent = _silent(snapshot, requested)
     share = tuple(sorted(row[0] for row in requested if row[2] == SHARE))
-    return LagPlan(query, ranges, failures, tuple(notes), silent, share, None if store is None else store.root)
+    root = None if store is None else store.root
+    return LagPlan(query, ranges, failures, tuple(notes), silent, share, root, len(rows))
 
 
 def _windows(before: list[PassInfo], request: LagRequest) -> tuple[WindowRules, int]:
@@ -348,7 +350,7 @@ def _plan(
     notes = [f"{partial} of {len(inside)} snapshots are incomplete"] if partial else []
     reasons = (*failures, *map(str, dict.fromkeys(damaged)))
     share = _stored_share_groups(store, last.at_ms, request)
-    return LagPlan(query, tuple(ranges), reasons, tuple(notes), share=share, root=store.root)
+    return LagPlan(query, tuple(ranges), reasons, tuple(notes), (), share, store.root, rows)
 
 
 def _stored_share_groups(store: Store, at_ms: int, request: LagRequest) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from kctl.history.lag.span import LagSpan
 from kctl.history.lag.status import Status
 from kctl.history.lag.status_rows import Key, Offsets, PartitionStatus, Surroundings, partition_status, unchanged_ms
 from kctl.history.lag.window import Reading
-from kctl.history.snapshots import schema
+from kctl.history.snapshots import read_progress, schema
 from kctl.history.snapshots.merge import merged
 from kctl.history.snapshots.moment import COLUMNS, TABLES, Moment, TopicPartitionLog, moment_of
 from kctl.history.snapshots.read import read_sorted, read_table
@@ -79,6 +79,7 @@ def partition_rows(
     for _, of_group in groupby(lasts, key=lambda last: last.key.group):
         rows = list(_rows(list(of_group), moment, query))
         if rows:
+            read_progress.advance(len(rows))
             yield rows
 
 

@@ -15,6 +15,7 @@ from typing import TypeAlias
 from kctl.history.evaluate.group_ranges import EVERY_GROUP, GroupRange
 from kctl.history.evaluate.processes import each_share
 from kctl.history.evaluate.store_access import store_here
+from kctl.history.lag.evaluate import begin_progress
 from kctl.history.lag.plan import LagPlan
 from kctl.history.lag.request import LagQuery
 from kctl.history.report.disk_series import disk_reports
@@ -78,6 +79,7 @@ def report_of(
     visited = passes(store, query.from_ms, query.to_ms, damaged=damaged.append)
     times = times_of(each.at_ms for each in visited)
     missing = _missing_tables(store)
+    begin_progress(plan)
     groups = merged(read_groups(plan, times, limits, lacking), limits)
     disks = disk_reports(store, query, times, visited)
     missed = _missed(store, query.from_ms, query.to_ms, damaged)

@@ -18,6 +18,7 @@ from kctl.base.grouping import grouped
 from kctl.base.text import counted
 from kctl.base.units import format_duration, format_size
 from kctl.history.lag.status_rows import GroupStatus, PartitionStatus
+from kctl.history.report.attention import NEARLY_FULL, group_needs_attention
 from kctl.history.report.model import (
     FindingKind,
     GroupReport,
@@ -33,7 +34,6 @@ from kctl.history.report.verdict import DAY_MS, WEEK_MS
 from kctl.history.retention.outlook import LogDirOutlook, TopicOutlook
 
 MAX_FINDINGS = 200
-NEARLY_FULL = 0.95  # share of a volume
 _NEVER_DUE = {FindingKind.COLLECTOR: -3.0, FindingKind.BROKER: -2.0, FindingKind.LOG_DIR: -1.0}
 _MAX_CAUSES = 3
 _MIN_SHARE = 0.05  # of the growth of a disk; smaller causes are omitted
@@ -53,7 +53,7 @@ def findings(
         *_collector(span),
         *map(_silent, silent),
         *_log_dirs(log_dirs),
-        *(_group(row, of_group.get(row.now.group, []), span) for row in groups if _needs_attention(row)),
+        *(_group(row, of_group.get(row.now.group, []), span) for row in groups if _has_finding(row)),
         *(_topic(row.now) for row in topics if row.now.cleaner_stands_still),
     ]
     return sorted(issues, key=_urgency)[:MAX_FINDINGS]
@@ -71,8 +71,8 @@ def _urgency(finding: ReportFinding) -> tuple[bool, float]:
 # --- groups ---------------------------------------------------------------------------------------------------------
 
 
-def _needs_attention(row: GroupReport) -> bool:
-    return not row.gone and row.now.status in {State.ERR, State.WARN}
+def _has_finding(row: GroupReport) -> bool:
+    return group_needs_attention(row) and row.now.status in {State.ERR, State.WARN}
 
 
 def _group(row: GroupReport, partitions: Sequence[PartitionStatus], span: ReportSpan) -> ReportFinding:

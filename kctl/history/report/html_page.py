@@ -1,8 +1,10 @@
 """A report as a single HTML page, without network, server or other files.
 
-The page embeds the report as JSON in a script element that is not executed, and its script creates text nodes from the
-JSON. Names of groups and topics are untrusted, therefore:
+Findings and tables are HTML, so they are readable without JavaScript; what needs attention comes first. The report is
+also embedded as JSON in a script element that is not executed: the page's script draws charts from it, and sorts and
+filters the tables. Names of groups and topics are untrusted, therefore:
 
+- In the HTML, text is escaped (kctl.history.report.page_cells). The script creates only text nodes.
 - In the JSON, characters that could end the element or begin another one (`<`, `>`, `&`) are escaped, and so are all
   characters outside of ASCII.
 - A Content-Security-Policy in the page allows the page's two scripts, by their hashes, and nothing else: no other
@@ -23,6 +25,7 @@ from importlib.resources import files
 from typing import Any
 
 from kctl import __version__
+from kctl.history.report import page_sections, page_tables
 from kctl.history.report.model import Report
 
 LIBRARY = "uPlot.iife.min.js"
@@ -46,8 +49,29 @@ def html_page(report: Report) -> str:
         "@REPORT@": report_json(report),
         "@LIBRARY@": library,
         "@SCRIPT@": script,
+        **_sections(report),
     }
     return _filled(_part("report.html"), parts)
+
+
+def _sections(report: Report) -> dict[str, str]:
+    """Return the parts of the page that show the report."""
+    plain, totals = _plain(report), report.overview
+    return {
+        "@CLUSTER@": page_sections.cluster_text(report),
+        "@SPAN@": page_sections.span_text(report.span),
+        "@FINDINGS@": page_sections.findings_html(report),
+        "@MISSING@": page_sections.missing_html(report),
+        "@OVERVIEW@": page_sections.overview_html(report),
+        "@LOG_DIRS@": page_tables.log_dirs_html(report, plain),
+        "@LOSSES_HIDDEN@": "" if report.losses else "hidden",
+        "@LOSSES@": page_tables.losses_html(plain),
+        "@GROUPS@": page_tables.groups_html(report, plain),
+        "@PARTITIONS_NOTE@": page_sections.limited_text("Worst", len(report.partitions), totals.partition_count),
+        "@PARTITIONS@": page_tables.partitions_html(report, plain),
+        "@TOPICS_NOTE@": page_sections.limited_text("Largest", len(report.topics), totals.topic_count),
+        "@TOPICS@": page_tables.topics_html(report, plain),
+    }
 
 
 def report_json(report: Report) -> str:

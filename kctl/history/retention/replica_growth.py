@@ -21,7 +21,7 @@ from kctl.history.evaluate.group_ranges import EVERY_GROUP, GroupRange, split
 from kctl.history.evaluate.growth import GROWTH_TYPES, Sizes, growths
 from kctl.history.evaluate.store_access import store_here
 from kctl.history.retention.growth import GrownReplica, GrownVolume, Growth
-from kctl.history.snapshots import schema
+from kctl.history.snapshots import read_progress, schema
 from kctl.history.snapshots.read import chosen_files, read_file, read_sorted
 from kctl.history.snapshots.rows import BadRows, Part
 from kctl.history.snapshots.store import Damaged, Store
@@ -83,7 +83,9 @@ def read(
 def rows_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Sequence[Any]]:
     """Yield the rows of `read` as plain values, in the order of ARROW's columns."""
     for batch in batches:
-        yield from zip(*(batch.column(name).to_pylist() for name in ARROW.names), strict=True)
+        rows = list(zip(*(batch.column(name).to_pylist() for name in ARROW.names), strict=True))
+        read_progress.advance(len({row[:2] for row in rows}))  # topic, partition
+        yield from rows
 
 
 def replicas_of(rows: Iterable[Sequence[Any]]) -> tuple[list[GrownReplica], list[str]]:

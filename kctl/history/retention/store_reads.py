@@ -22,7 +22,7 @@ from kctl.history.retention.disk_loss import Reader
 from kctl.history.retention.outlook import Outlook
 from kctl.history.retention.replica_growth import SizesQuery
 from kctl.history.retention.volumes import Disks, Partition
-from kctl.history.snapshots import schema
+from kctl.history.snapshots import read_progress, schema
 from kctl.history.snapshots.disk_moment import DiskMoment, disk_moment, ends_near
 from kctl.history.snapshots.read import stored_bytes
 from kctl.history.snapshots.remote import as_given, place, text_of
@@ -70,6 +70,7 @@ class StoreReads:
                 f"{self.store.root} has no snapshot of that time", hint="collect snapshots with `kctl history snapshot`"
             )
         query = SizesQuery(text_of(self.store.root), self.from_ms, moment.at_ms + 1)
+        read_progress.begin("evaluating replicas", len(moment.logs), "partitions")
         replicas, errors = replica_growth.replicas_of(self._sizes(query))
         self._damaged.update(dict.fromkeys(errors))
         check_files(self.store, (schema.LOGS, schema.CONFIGS), self.from_ms, moment.at_ms + 1, damaged=self._report)
@@ -85,6 +86,7 @@ class StoreReads:
             if not each.future:
                 replicas[each.topic, each.partition] = replicas.get((each.topic, each.partition), 0) + 1
         query = ReadingsQuery(text_of(self.store.root), outlook.now_ms, outlook.now_ms + 1, last_only=True)
+        read_progress.begin("evaluating groups", None, "partitions")
         oldest = {(log.topic, log.partition): log.oldest_timestamp_ms for log in outlook.disks.logs}
         result = []
         for row in self._readings(query):
@@ -138,7 +140,11 @@ def _size_rows(query: SizesQuery, topics: GroupRange) -> list[Sequence[Any]]:
 
 
 def _reading_rows(query: ReadingsQuery, groups: GroupRange) -> list[dict[str, Any]]:
-    return [row for batch in reading_batches.read(query, groups) for row in batch.select(list(READERS)).to_pylist()]
+    rows: list[dict[str, Any]] = []
+    for batch in reading_batches.read(query, groups):
+        rows += batch.select(list(READERS)).to_pylist()
+        read_progress.advance(batch.num_rows)
+    return rows
 
 
 def reads_of(store: str, from_ms: int, to_ms: int, *, at_once: int = 1) -> StoreReads:

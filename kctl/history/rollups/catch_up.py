@@ -13,13 +13,14 @@ from typing import TypeAlias
 
 from kctl.history.rollups.hour import roll_up
 from kctl.history.rollups.rollup import fold
-from kctl.history.snapshots import lock, rollup_files
+from kctl.history.snapshots import lock, read_progress, rollup_files
 from kctl.history.snapshots.layout import Hour
 from kctl.history.snapshots.passes import newest_ms
 from kctl.history.snapshots.remote import as_given
 from kctl.history.snapshots.rollup_files import DAY_MS, WRITTEN, day_of, day_path, hour_path
 from kctl.history.snapshots.store import Damaged, Store
 
+_PHASE = "rolling up"
 # Rolls up hours; returns the start of each finished hour, and its read failures.
 MakeHours: TypeAlias = Callable[[Store, Sequence[Hour]], Iterable[tuple[int, list[str]]]]
 
@@ -48,9 +49,7 @@ def _now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def catch_up(
-    store: Store, *, make_hours: MakeHours | None = None, progress: Callable[[int, int], None] | None = None
-) -> CaughtUp:
+def catch_up(store: Store, *, make_hours: MakeHours | None = None) -> CaughtUp:
     """Create the missing rollups. make_hours: rolls up hours (default: hours_here).
 
     Raises Busy if another kctl is creating rollups, OperationFailed, NotAuthorized.
@@ -60,14 +59,17 @@ def catch_up(
         return result
     with lock.hold(rollup_files.make_folder(store)):
         hours = missing_hours(store)  # another kctl may have created them since
-        for number, (_, errors) in enumerate((make_hours or hours_here)(store, hours)):
+        read_progress.report(_PHASE, 0, len(hours), "hours")
+        for _, errors in (make_hours or hours_here)(store, hours):
             result.hours += 1
             result.errors += errors
-            if progress is not None:
-                progress(number + 1, len(hours))
-        for day_ms in _missing_days(store):
-            result.errors += map(str, make_day(store, day_ms))
+            read_progress.report(_PHASE, result.hours, len(hours), "hours")
+        days = _missing_days(store)
+        for day_ms in days:
+            with read_progress.observed(None):  # its files are part of the step
+                result.errors += map(str, make_day(store, day_ms))
             result.days += 1
+            read_progress.report(_PHASE, result.days, len(days), "days")
     result.errors = as_given(result.errors, store.root)
     return result
 
@@ -103,4 +105,6 @@ def _missing_days(store: Store) -> list[int]:
 def hours_here(store: Store, hours: Sequence[Hour]) -> Iterator[tuple[int, list[str]]]:
     """Roll up each hour in this process; see MakeHours."""
     for hour in hours:
-        yield hour.start_ms, [str(each) for each in make_hour(store, hour)]
+        with read_progress.observed(None):  # its files are part of the step
+            errors = [str(each) for each in make_hour(store, hour)]
+        yield hour.start_ms, errors

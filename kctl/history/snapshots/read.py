@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kctl.errors import OperationFailed
-from kctl.history.snapshots import files, footer, schema
+from kctl.history.snapshots import files, footer, read_progress, schema
 from kctl.history.snapshots.layout import DataFile, Hour
 from kctl.history.snapshots.merge import merged
 from kctl.history.snapshots.rows import BATCH_ROWS, BadRows, Part, plain_text, read_rows
@@ -39,7 +39,7 @@ def read_table(
     compaction or expiry removed the files meanwhile.
     """
     part = Part(from_ms, to_ms, lower, upper)
-    for hour, file in chosen_files(store, from_ms, to_ms):
+    for hour, file in chosen_files(store, from_ms, to_ms, phase=f"reading {table}"):
         for batch in read_file(store, table, hour, file, part, damaged=damaged, columns=columns):
             yield batch if dictionaries else plain_text(batch)
 
@@ -65,15 +65,29 @@ def read_sorted(
         read_file(store, table, hour, file, part, damaged=damaged, batch_rows=min(size, BATCH_ROWS))
         for hour, file in chosen
     ]
+    if read_progress.observer() is not None and len(streams) > 1:
+        streams = [_reported(stream, table, number, len(streams)) for number, stream in enumerate(streams, 1)]
     for piece in merged(streams, schema.SORT_KEYS[table]):
         yield from piece.to_batches(max_chunksize=BATCH_ROWS)
 
 
-def chosen_files(store: Store, from_ms: int, to_ms: int) -> Iterator[tuple[Hour, DataFile]]:
-    """Yield the valid files that may have rows in [from_ms, to_ms), in order of time."""
-    for hour in store.hours():
-        if hour.start_ms >= to_ms or hour.end_ms <= from_ms:
-            continue
+def _reported(stream: Iterator[pa.RecordBatch], table: str, number: int, total: int) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of a file; report it when its first batch is read. A merge needs that of every file first."""
+    first = next(stream, None)
+    read_progress.report(f"reading {table}", number, total, "files")
+    if first is not None:
+        yield first
+        yield from stream
+
+
+def chosen_files(
+    store: Store, from_ms: int, to_ms: int, *, phase: str | None = None
+) -> Iterator[tuple[Hour, DataFile]]:
+    """Yield the valid files that may have rows in [from_ms, to_ms), in order of time. phase: report each hour."""
+    hours = [hour for hour in store.hours() if hour.start_ms < to_ms and hour.end_ms > from_ms]
+    for number, hour in enumerate(hours):
+        if phase is not None and len(hours) > 1:
+            read_progress.report(phase, number, len(hours), "hours")
         for file in store.counting(hour).files:
             if file.at_ms >= from_ms and (file.compacted or file.at_ms < to_ms):
                 yield hour, file

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from kctl.errors import OperationFailed
 from kctl.history.rollups.rollup import COLUMNS, GROUPS, TABLES
-from kctl.history.snapshots import files, footer
+from kctl.history.snapshots import files, footer, read_progress
 from kctl.history.snapshots.columns import column
 from kctl.history.snapshots.layout import HOUR_MS, Hour
 from kctl.history.snapshots.store import Damaged, Store
@@ -156,17 +156,18 @@ def rows_of(
     columns: Sequence[str] | None = None,
 ) -> tuple[list[dict[str, Any]], list[Damaged]]:
     """Return the selected rows of periods (days or hours) that begin in [from_ms, to_ms), in order of time."""
-    starts = sorted(days_done(store)) if days else sorted(hour.start_ms for hour in hours_done(store))
+    done = days_done(store) if days else {hour.start_ms for hour in hours_done(store)}
+    starts = sorted(start_ms for start_ms in done if from_ms <= start_ms < to_ms)
     rows: list[dict[str, Any]] = []
     damaged: list[Damaged] = []
-    for start_ms in starts:
-        if from_ms <= start_ms < to_ms:
-            path = day_path(store, table, start_ms) if days else hour_path(store, table, Hour(start_ms))
-            result = read(path, table, columns)
-            if isinstance(result, Damaged):
-                damaged.append(result)
-            else:
-                rows += result if chosen is None else filter(chosen, result)
+    for number, start_ms in enumerate(starts):
+        read_progress.report("reading rollups", number, len(starts), "files")
+        path = day_path(store, table, start_ms) if days else hour_path(store, table, Hour(start_ms))
+        result = read(path, table, columns)
+        if isinstance(result, Damaged):
+            damaged.append(result)
+        else:
+            rows += result if chosen is None else filter(chosen, result)
     return rows, damaged
 
 

@@ -25,7 +25,7 @@ def check_files(
     if is_remote(store.root):
         return
     with_rows = _with_rows(store, from_ms, to_ms)
-    for hour, file in chosen_files(store, from_ms, to_ms):
+    for hour, file in chosen_files(store, from_ms, to_ms, phase="checking files"):
         first = hour.start_ms if file.compacted else file.at_ms
         expected = {table for at_ms, names in with_rows if first <= at_ms <= file.at_ms for table in names}
         for each in _damaged(store, hour, file, tables, expected):

@@ -7,15 +7,18 @@ import dataclasses
 import hashlib
 import json
 import re
+from html import escape
 from html.parser import HTMLParser
 from importlib.resources import files
 from typing import Any
 
 import pytest
 
+from kctl.base.text import printable
 from kctl.commands.terminal.output import jsonable
 from kctl.history.report import model
 from kctl.history.report.html_page import LIBRARY, html_page, report_json
+from kctl.history.report.page_columns import GROUPS, LOG_DIRS, LOSSES, PARTITIONS, TOPICS
 from report_pages import report_in
 from report_samples import HOSTILE, group_report, sample_report
 
@@ -58,9 +61,17 @@ def page(text: str) -> Page:
 
 
 def test_names_add_no_elements(page: Page) -> None:
-    plain = Page(html_page(dataclasses.replace(sample_report(), groups=[], partitions=[], log_dirs=[], topics=[])))
-    assert [name for name, _ in page.elements] == [name for name, _ in plain.elements]
+    plain = [dataclasses.replace(each, now=dataclasses.replace(each.now, group="g")) for each in sample_report().groups]
+    other = Page(html_page(dataclasses.replace(sample_report(), groups=plain)))
+    assert [name for name, _ in page.elements] == [name for name, _ in other.elements]
+    assert not {"img", "svg", "iframe"} & {name for name, _ in page.elements}
     assert [name for name, _ in page.texts] == ["style", "script", "script", "script"]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_names_are_shown_as_text(text: str, name: str) -> None:
+    """In the HTML, outside of the JSON. Characters that reorder text are escapes."""
+    assert f'<td class="name">{escape(printable(name))}</td>' in text
 
 
 def test_the_page_contains_the_report(page: Page, text: str) -> None:
@@ -147,14 +158,13 @@ def test_a_page_is_small() -> None:
 
 
 def test_every_column_of_the_page_is_in_the_report(page: Page) -> None:
-    script = page.texts[3][1]
+    """The script sorts rows by values of the report."""
     rows = jsonable(sample_report())
     known = {key for name in ("groups", "log_dirs", "topics") for row in rows[name] for key in (*row, *row["now"])}
-    known |= {*rows["partitions"][0], *rows["brokers"][0], *rows["losses"][0], "filled_by"}  # made of `causes`
-    used = set(re.findall(r'{ key: "(\w+)"', script))
-    assert used
+    known |= {*rows["partitions"][0], *rows["losses"][0], "filled_by"}  # made of `causes`
+    used = {each.key for columns in (GROUPS, PARTITIONS, LOG_DIRS, LOSSES, TOPICS) for each in columns}
     assert used <= known
-    assert set(re.findall(r"overview\.(\w+)", script)) <= {*rows["overview"]}
+    assert used == {title["data-key"] for title in page.of("th")}
 
 
 def test_the_page_converts_all_columns_back_to_rows(page: Page) -> None:

@@ -19,11 +19,6 @@ function element(name, className, text) {
   return node;
 }
 
-// As kctl.base.text.counted.
-function counted(number, noun, plural) {
-  return formatCount(number) + " " + (number === 1 ? noun : plural || noun + "s");
-}
-
 function formatCount(value) {
   return Math.round(value).toLocaleString("en-US");
 }
@@ -48,14 +43,6 @@ function formatDuration(ms) {
   return parts.slice(0, 2).join(" ");
 }
 
-function formatEta(ms) {
-  return ms <= 0 ? "now" : formatDuration(ms);
-}
-
-function formatRate(perSecond) {
-  return (Math.abs(perSecond) >= 100 ? formatCount(perSecond) : Number(perSecond.toPrecision(3))) + "/s";
-}
-
 function formatTime(iso) {
   return iso.slice(0, 19).replace("T", " ");
 }
@@ -64,21 +51,10 @@ function formatMoment(seconds) {
   return formatTime(new Date(seconds * 1000).toISOString());
 }
 
-// Column kinds: formatter and alignment.
-const KINDS = {
-  text: { show: (v) => v, className: "name" },
-  plain: { show: (v) => v },
-  count: { show: formatCount, className: "right" },
-  size: { show: formatSize, className: "right" },
-  growth: { show: (v) => (v > 0 ? "+" : "") + formatSize(Math.round(v)) + "/h", className: "right" },
-  duration: { show: formatDuration, className: "right" },
-  eta: { show: formatEta, className: "right" },// sorts ascending first
-  rate: { show: formatRate, className: "right" },
-  share: { show: (v) => (100 * v).toFixed(v >= 0.1 || v === 0 ? 0 : 1) + "%", className: "right" },
-  ratio: { show: (v) => v.toFixed(2), className: "right" },
-  time: { show: formatTime },
-  limit: { show: (v) => (v < 0 ? "none" : formatDuration(v)), className: "right" },
-  bytesLimit: { show: (v) => (v < 0 ? "none" : formatSize(v)), className: "right" },
-  status: { show: (v) => v },
-  spark: { show: () => "" },
-};
+function formatGrowth(perHour) {
+  return (perHour > 0 ? "+" : "") + formatSize(Math.round(perHour)) + "/h";
+}
+
+function formatShare(share) {
+  return (100 * share).toFixed(share >= 0.1 || share === 0 ? 0 : 1) + "%";
+}

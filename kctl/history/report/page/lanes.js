@@ -3,6 +3,11 @@
 const MAX_LANES = 40;
 const MAX_BARS = 10;
 
+// The color class of a status.
+function statusClass(status) {
+  return status in BADNESS ? status : "UNKNOWN";
+}
+
 // The label of a lane for screen readers.
 function laneLabel(row, times) {
   const known = row.timeline.filter((part) => part.status !== null);
@@ -28,6 +33,7 @@ function laneOf(row, span, times) {
 }
 
 function drawTimeline(place, span, rows) {
+  if (!rows.length) return place.replaceChildren();
   const times = bucketTimes(span);
   const lanes = rows.slice(0, MAX_LANES).map((row) => laneOf(row, span, times));
   const ends = element("div", "ends");
@@ -38,8 +44,8 @@ function drawTimeline(place, span, rows) {
     item.append(element("i", status), document.createTextNode(status === "UNKNOWN" ? "unknown" : status));
     key.append(item);
   }
-  place.replaceChildren(...lanes, ends, key);
-  if (rows.length > MAX_LANES) place.append(element("p", "dim", "First " + MAX_LANES + " groups of the table below."));
+  place.replaceChildren(element("h3", "", "Status over time"), ...lanes, ends, key);
+  if (rows.length > MAX_LANES) place.append(element("p", "dim", "First " + MAX_LANES + " of " + formatCount(rows.length) + " groups."));
 }
 
 // The largest values as bars. max: the value of a full-length bar, 1 for shares. Negative values have no bar.

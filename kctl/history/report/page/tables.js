@@ -1,7 +1,9 @@
-// Tables that sort by a click on a heading and filter by words.
+// Sorting by a click on a heading, and filters by words, for the tables of the page. A table has up to two parts: rows that
+// need attention, and healthy rows in a closed <details>.
 
 const FIRST_ROWS = 25;
 const BADNESS = { REWIND: 6, STALL: 5, STOP: 4, ERR: 3, WARN: 2, OK: 1, UNKNOWN: 0 };
+const TEXTS = ["text", "plain", "status"], UNKNOWN = "–";
 
 // A line through the known values. CSS sets its size.
 function sparkline(series) {
@@ -30,26 +32,6 @@ function sparkline(series) {
   return svg;
 }
 
-// The color class of a status. STOP, STALL and REWIND of partitions look like a group's ERR.
-function statusClass(status) {
-  return ["STOP", "STALL", "REWIND"].includes(status) ? "ERR" : status in BADNESS ? status : "UNKNOWN";
-}
-
-// The value of a column. least: key of a lower bound, used if the value is unknown.
-function valueOf(column, row) {
-  return row[column.key] ?? row[column.least] ?? null;
-}
-
-function cellOf(column, row) {
-  const kind = KINDS[column.kind], value = valueOf(column, row);
-  const cell = element("td", [kind.className, column.minor && "minor"].filter(Boolean).join(" "));
-  if (column.kind === "spark") cell.append(sparkline(value));
-  else if (value === null) cell.textContent = column.never?.(row) ? "never" : "–";
-  else if (column.kind === "status") cell.append(element("span", "status " + statusClass(value), value));
-  else cell.textContent = (value === row[column.key] ? "" : "> ") + printable(kind.show(value));
-  return cell;
-}
-
 // Nulls sort last in both directions.
 function compare(a, b, descending) {
   if (a === null || b === null) return (a === null) - (b === null);
@@ -57,34 +39,58 @@ function compare(a, b, descending) {
   return descending ? -order : order;
 }
 
-function sortKey(column, row) {
-  const value = valueOf(column, row);
-  if (column.kind === "status") return BADNESS[value] ?? -1;
-  return column.kind === "spark" ? value.findLast?.((v) => v !== null) ?? null : value;
+// A line of a table with its values. least: key of a lower bound, used if the value is unknown.
+class Line {
+  constructor(node, row, columns) {
+    this.node = node;
+    this.row = row;
+    this.words = columns.filter((c) => TEXTS.includes(c.kind)).map((c) => this.text(c).toLowerCase()).join("\n");
+    this.drawn = false;
+  }
+
+  text(column) {
+    return this.node.cells[column.place].textContent;
+  }
+
+  sortKey(column) {
+    if (column.kind === "status") return BADNESS[this.text(column)] ?? -1;
+    if (TEXTS.includes(column.kind)) return this.text(column) === UNKNOWN ? null : this.text(column);
+    const value = this.row[column.key] ?? this.row[column.least] ?? null;
+    return column.kind === "spark" ? value.findLast?.((v) => v !== null) ?? null : value;
+  }
+
+  // Draw the sparklines when the line is shown for the first time.
+  draw(columns) {
+    if (this.drawn) return;
+    this.drawn = true;
+    for (const column of columns.filter((c) => c.kind === "spark")) this.node.cells[column.place].append(sparkline(this.row[column.key]));
+  }
 }
 
 class RowTable {
-  // place: parent element. changed: called with the matching rows, without the limit. `minor` columns are hidden until
-  // "all columns" is pressed.
-  constructor(place, label, columns, rows, changed) {
-    this.columns = columns;
-    this.rows = rows;
+  // place: parent element. rows: values by data-row. changed: called with the matching rows of both parts, without the
+  // limit; of the healthy part only if it is open. `minor` columns are hidden until "all columns" is pressed.
+  constructor(place, label, rows, changed) {
     this.changed = changed || (() => {});
     this.sorted = null;
     this.limit = FIRST_ROWS;
     this.words = [];
-    this.notOk = false;
-    this.body = element("tbody");
-    this.table = element("table", "rows");
-    this.table.append(element("caption", "unseen", label), this.head(), this.body);
-    const scroll = element("div", "scroll");
-    scroll.tabIndex = 0;
-    scroll.setAttribute("role", "region");
-    scroll.setAttribute("aria-label", label);
-    scroll.append(this.table);
+    this.healthy = place.querySelector("details");
+    this.tables = [...place.querySelectorAll("table")];
+    const first = this.tables.length ? [...this.tables[0].tHead.rows[0].cells] : [];
+    this.columns = first.map((title, place) => ({ ...title.dataset, place, minor: title.classList.contains("minor") }));
+    this.parts = this.tables.map((table) => ({
+      body: table.tBodies[0], healthy: table.closest("details") !== null,
+      lines: [...table.tBodies[0].rows].map((node) => new Line(node, rows[node.dataset.row], this.columns)),
+    }));
+    this.titles = this.tables.flatMap((table) => this.head(table));
     this.more = element("button", "more", "show all");
     this.more.addEventListener("click", () => { this.limit = Infinity; this.draw(); });
-    place.append(this.tools(label), scroll, this.more);
+    if (this.tables.length) {
+      place.prepend(this.tools(label));
+      place.querySelector(".scroll").after(this.more);
+    }
+    this.healthy?.addEventListener("toggle", () => this.draw());
     this.draw();
   }
 
@@ -99,10 +105,8 @@ class RowTable {
     this.count.setAttribute("role", "status");
     const tools = element("div", "tools");
     tools.append(this.filter);
-    if (this.columns.some((column) => column.kind === "status"))
-      tools.append(this.toggle("not OK only", (pressed) => { this.notOk = pressed; this.draw(); }));
     if (this.columns.some((column) => column.minor))
-      tools.append(this.toggle("all columns", (pressed) => this.table.classList.toggle("wide", pressed)));
+      tools.append(this.toggle("all columns", (pressed) => this.tables.forEach((table) => table.classList.toggle("wide", pressed))));
     tools.append(this.count);
     return tools;
   }
@@ -119,71 +123,68 @@ class RowTable {
     return button;
   }
 
-  head() {
-    const line = element("tr");
-    this.titles = this.columns.map((column) => {
-      const title = element("th", [KINDS[column.kind].className === "right" && "right", column.minor && "minor"].filter(Boolean).join(" "));
-      title.scope = "col";
-      const button = element("button", "", column.title);
+  head(table) {
+    return [...table.tHead.rows[0].cells].map((title, place) => {
+      const button = element("button", "", title.textContent), column = this.columns[place];
       button.type = "button";
       button.addEventListener("click", () => this.sort(column));
-      title.append(button);
-      line.append(title);
-      return title;
+      title.replaceChildren(button);
+      return { title, column };
     });
-    const head = element("thead");
-    head.append(line);
-    return head;
   }
 
   sort(column) {
     const again = this.sorted && this.sorted.column === column;
-    const text = column.kind === "text" || column.kind === "plain";
-    this.sorted = { column, descending: again ? !this.sorted.descending : !text && column.kind !== "eta" };
-    this.titles.forEach((title, i) => {
-      if (this.columns[i] === column) title.setAttribute("aria-sort", this.sorted.descending ? "descending" : "ascending");
+    const ascending = ["text", "plain", "eta"].includes(column.kind);
+    this.sorted = { column, descending: again ? !this.sorted.descending : !ascending };
+    for (const { title, column: other } of this.titles) {
+      if (other === column) title.setAttribute("aria-sort", this.sorted.descending ? "descending" : "ascending");
       else title.removeAttribute("aria-sort");
-    });
+    }
     this.draw();
   }
 
-  // Keep rows in which every word occurs in a name or state.
+  // Keep rows in which every word occurs in a name or state. Matching healthy rows are shown.
   search(text) {
     this.words = text.toLowerCase().split(/\s+/).filter(Boolean);
+    if (this.healthy) this.healthy.open = this.words.length > 0 && this.parts.some((part) => part.healthy && this.matching(part).length);
     this.draw();
   }
 
   // Set the filter text.
   look(text) {
+    if (!this.filter) return;
     this.filter.value = text;
     this.search(text);
   }
 
-  matching() {
-    const texts = this.columns.filter((c) => ["text", "plain", "status"].includes(c.kind)).map((c) => c.key);
-    const matches = this.rows.filter((row) => {
-      if (this.notOk && row.status === "OK") return false;
-      const all = texts.map((key) => String(row[key] ?? "").toLowerCase());
-      return this.words.every((word) => all.some((text) => text.includes(word)));
-    });
+  matching(part) {
+    const matches = part.lines.filter((line) => this.words.every((word) => line.words.includes(word)));
     if (this.sorted) {
       const { column, descending } = this.sorted;
-      matches.sort((a, b) => compare(sortKey(column, a), sortKey(column, b), descending));
+      matches.sort((a, b) => compare(a.sortKey(column), b.sortKey(column), descending));
     }
     return matches;
   }
 
   draw() {
-    const matches = this.matching(), visible = matches.slice(0, this.limit);
-    const lines = visible.map((row) => {
-      const line = element("tr");
-      line.append(...this.columns.map((column) => cellOf(column, row)));
-      return line;
-    });
-    this.body.replaceChildren(...lines);
-    this.count.textContent = formatCount(visible.length) + " of " + formatCount(this.rows.length);
-    this.more.hidden = visible.length === matches.length;
-    this.more.textContent = "show all " + formatCount(matches.length);
-    this.changed(matches);
+    const found = { attention: [], healthy: [] };
+    this.more.hidden = true;
+    for (const part of this.parts) {
+      const matches = this.matching(part), visible = part.healthy ? matches : matches.slice(0, this.limit);
+      part.body.replaceChildren(...visible.map((line) => line.node));
+      if (!part.healthy || this.healthy.open) visible.forEach((line) => line.draw(this.columns));
+      found[part.healthy ? "healthy" : "attention"] = matches.map((line) => line.row);
+      if (visible.length === matches.length) continue;
+      this.more.hidden = false;
+      this.more.textContent = "show all " + formatCount(matches.length);
+    }
+    if (this.count) this.showCount(found.attention.length + found.healthy.length);
+    this.changed(found.attention, found.healthy);
+  }
+
+  showCount(matches) {
+    const all = this.parts.reduce((sum, part) => sum + part.lines.length, 0);
+    this.count.textContent = this.words.length ? formatCount(matches) + " of " + formatCount(all) : "";
   }
 }
