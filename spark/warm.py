@@ -108,7 +108,7 @@ def exercise(spark: SparkSession) -> None:
     from kctl.spark import retention_job, sources
 
     def frame(kind: sources.SourceKind, *rows: tuple[Any, ...]) -> DataFrame:
-        return sources.load(spark, kind._replace(read=_SampleRows(rows)), Target("nobody", ()), [0, 1])
+        return sources.load(spark, kind._replace(read_rows=_SampleRows(rows)), Target("nobody", ()), [0, 1])
 
     _exercise_lag(spark)
     readings = retention_job.RetentionReadings(

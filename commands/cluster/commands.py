@@ -330,12 +330,12 @@ def destroy(ctx: typer.Context, name: Name, dry_run: DryRun = False) -> None:
     if protectors:
         inv.confirm(question, target=own_target(name))
     elif inv.confirm_cluster is not None or not inv.yes:
-        confirm.confirm_name(question, name, given=inv.confirm_cluster)
+        confirm.confirm_name(question, name, typed=inv.confirm_cluster)
     was_current = config.read().current_context == name
     result = library.destroy(host, name)
     inv.emit(result, lambda: [_vertical(jsonable(result), without=("current_context",))], changed=True)
-    if result.kept:
-        output.warn(f"{result.directory} was not removed: kctl did not create {', '.join(result.kept)}")
+    if result.foreign_files:
+        output.warn(f"{result.directory} was not removed: kctl did not create {', '.join(result.foreign_files)}")
     if was_current:
         output.note(NONE_CURRENT)
     warn_if_overruled(result.current_context or "")

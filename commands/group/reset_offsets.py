@@ -19,7 +19,7 @@ from kctl.model import TopicPartition
 
 if TYPE_CHECKING:
     from kctl.groups.offsets_file import FileOffset
-    from kctl.groups.reset import Given, ResetPlan
+    from kctl.groups.reset import ExplicitOffsets, ResetPlan
     from kctl.groups.reset_rules import ResetTarget
     from kctl.groups.topic_choice import TopicChoice
     from kctl.protocol.client import ClusterClient
@@ -89,7 +89,7 @@ def reset_offsets(
     }  # fmt: skip
     target = _target(targets)
     choices = parse_choices(topic or ())
-    _check_scope(bool(choices), all_topics, offsets_given=from_file is not None or from_group is not None)
+    _check_scope(bool(choices), all_topics, has_offsets=from_file is not None or from_group is not None)
     lines = _read_file(from_file)
     if from_group is not None:
         check_group_id(from_group)
@@ -97,12 +97,12 @@ def reset_offsets(
         names = choose(client, groups, match, type_, with_commits=True)
         if not dry_run:
             check_pattern(inv, match, expect, len(names))
-        offsets: Given | None = None
+        offsets: ExplicitOffsets | None = None
         if lines is not None:
             offsets = _of_file(lines, names)
         elif from_group is not None:
             offsets = _of_group(client, from_group, names, choices)
-        plan = plan_reset(client, names, target, choices, given=offsets, create=create)
+        plan = plan_reset(client, names, target, choices, offsets=offsets, create=create)
         carry_out(inv, client, plan, dry_run=dry_run, moment=_moment(target))
 
 
@@ -186,10 +186,10 @@ def _target(targets: Mapping[str, object]) -> ResetTarget:
     return ResetTarget(plain.get(name, To.GIVEN))
 
 
-def _check_scope(topics: bool, all_topics: bool, *, offsets_given: bool) -> None:
+def _check_scope(topics: bool, all_topics: bool, *, has_offsets: bool) -> None:
     if topics and all_topics:
         raise UsageError("--topic and --all-topics exclude each other")
-    if not topics and not all_topics and not offsets_given:
+    if not topics and not all_topics and not has_offsets:
         raise UsageError(
             "no topic is selected",
             hint="set --topic TOPIC[:PARTITIONS], or --all-topics to reset all",
@@ -202,7 +202,7 @@ def _read_file(path: Path | None) -> list[FileOffset] | None:
     return None if path is None else read_offsets_file(path)
 
 
-def _of_file(lines: Sequence[FileOffset], names: Sequence[str]) -> Given:
+def _of_file(lines: Sequence[FileOffset], names: Sequence[str]) -> ExplicitOffsets:
     """Return the file's offsets of each group named. Raises UsageError if a group has none."""
     from kctl.groups.offsets_file import by_group
 
@@ -214,7 +214,9 @@ def _of_file(lines: Sequence[FileOffset], names: Sequence[str]) -> Given:
     return {name: offsets[name] for name in names}
 
 
-def _of_group(client: ClusterClient, source: str, names: Sequence[str], choices: Sequence[TopicChoice]) -> Given:
+def _of_group(
+    client: ClusterClient, source: str, names: Sequence[str], choices: Sequence[TopicChoice]
+) -> ExplicitOffsets:
     """Return another group's commits, for each of `names`. Raises NotFound, Refused if it has none, NotAuthorized."""
     from kctl.groups.commit import OffsetToCommit
     from kctl.groups.export import exported

@@ -89,11 +89,11 @@ def settings_in(entries: Mapping[str, Mapping[str, Any]]) -> dict[str, Setting]:
     }  # fmt: skip
 
 
-def read_settings(given: Iterable[str], config_file: Path | None) -> dict[str, str]:
+def read_settings(overrides: Iterable[str], config_file: Path | None) -> dict[str, str]:
     """Return the validated settings of --config-file, overridden by --config key=value. Raises UsageError."""
     settings = _read_file(config_file) if config_file is not None else {}
     keys_so_far: set[str] = set()
-    for text in given:
+    for text in overrides:
         key, equals, value = text.partition("=")
         key = key.strip()
         if not equals or not key:

@@ -143,13 +143,13 @@ class _LagSums(NamedTuple):
 
 def _sums(rows: list[LagRow]) -> _LagSums:
     lags = [row.lag for row in rows if row.lag is not None]
-    lost = [row.lost for row in rows if row.lost is not None]
+    losses = [row.lost for row in rows if row.lost is not None]
     ahead = [row.ahead for row in rows if row.ahead is not None]
     control = [row.control_records for row in rows if row.control_records is not None]
     return _LagSums(
         lag=sum(lags) if lags else None,
         max_lag=max(lags, default=None),
-        lost=sum(lost) if lost else None,
+        lost=sum(losses) if losses else None,
         not_committed=sum(row.committed_offset is None for row in rows),
         unknown=sum(row.committed_offset is not None and row.lag is None for row in rows),
         ahead=sum(ahead) if ahead else None,

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from kctl.history.evaluate.column_arrays import chosen, differs, known, numbers, numeric
-from kctl.history.evaluate.window_rules import Flags, Ints, Known
+from kctl.history.evaluate.column_arrays import chosen, differs, nullable, numbers, numeric
+from kctl.history.evaluate.window_rules import Flags, Ints, NullableInts
 from kctl.history.evaluate.windows import KEY
 
 SPAN_TYPES: dict[str, pa.DataType] = {
@@ -87,8 +87,8 @@ def _key(batch: pa.RecordBatch) -> tuple[object, ...]:
 
 def _spans(batch: pa.RecordBatch, begins: Ints) -> _Spans:
     """Return the spans of the partitions that begin at `begins`, as far as they are in the batch."""
-    lag = known(batch.column("lag"))
-    lags = np.where(lag.known, lag.value, _NONE)
+    lag = nullable(batch.column("lag"))
+    lags = np.where(lag.valid, lag.value, _NONE)
     return _Spans(
         first_at_ms=numbers(batch.column("at_ms"))[begins],
         readings=np.diff(np.append(begins, batch.num_rows)),
@@ -118,7 +118,7 @@ def _batch(last: pa.RecordBatch, span: _Spans) -> pa.RecordBatch:
     arrays, fields = list(last.columns), list(last.schema)
     for name, kind in SPAN_TYPES.items():
         value = getattr(span, name)
-        lag = Known(value, value >= 0) if name in {"lag_before", "peak_lag"} else None
-        arrays.append(numeric(value, kind, None if lag is None else lag.known))
+        lag = NullableInts(value, value >= 0) if name in {"lag_before", "peak_lag"} else None
+        arrays.append(numeric(value, kind, None if lag is None else lag.valid))
         fields.append(pa.field(name, kind))
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
