@@ -56,7 +56,7 @@ LOGS = SourceKind(
 LOG_DIRS = SourceKind(
     "kctl_log_dirs",
     _schema(
-        reading.LogDirRow,
+        reading.LogDirReplicaRow,
         broker=_INT,
         partition=_INT,
         total_bytes=_LONG,

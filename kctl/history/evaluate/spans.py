@@ -43,7 +43,7 @@ class _Spans:
 
 
 @dataclass(frozen=True, slots=True)
-class _Open:
+class _OpenSpan:
     """A partition that may continue in the next batch: its last reading, and its span so far."""
 
     last: pa.RecordBatch
@@ -52,7 +52,7 @@ class _Open:
 
 def spans(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield the last reading of each partition with its span: the columns of the batches, then SPAN_TYPES."""
-    open_: _Open | None = None
+    open_: _OpenSpan | None = None
     for batch in batches:
         if batch.num_rows == 0:
             continue
@@ -65,7 +65,7 @@ def spans(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             else:
                 yield _batch(open_.last, open_.span)
         ends = np.append(begins[1:], batch.num_rows) - 1
-        open_ = _Open(batch.slice(int(ends[-1]), 1), result.at(slice(-1, None)))
+        open_ = _OpenSpan(batch.slice(int(ends[-1]), 1), result.at(slice(-1, None)))
         if len(ends) > 1:
             arrays = chosen(batch, batch.schema.names, ends[:-1])
             last = pa.RecordBatch.from_arrays(arrays, schema=batch.schema)

@@ -87,7 +87,7 @@ def readings(rows: Rows, chosen: Ints, rules: WindowRules, timed: Ints | None = 
     both = c.valid & e.valid
     lost_valid = c.valid & s.valid
     unowned, owned = _statuses(rows, places, chosen, rules)
-    times = _Times.of(rows, places, chosen if timed is None else chosen[timed], rules)
+    times = _TimeColumns.of(rows, places, chosen if timed is None else chosen[timed], rules)
     if timed is not None:
         times = times.spread(timed, len(chosen))
     return Readings(
@@ -237,7 +237,7 @@ def _rewound(rows: Rows, at: Ints, begin: Ints, rules: WindowRules) -> Ints:
 
 
 @dataclass(frozen=True, slots=True)
-class _Times:
+class _TimeColumns:
     """The time lags, rates and catch-up times of readings."""
 
     age: NullableInts
@@ -247,14 +247,14 @@ class _Times:
     catch_up: NullableInts
 
     @staticmethod
-    def of(rows: Rows, places: _Places, chosen: Ints, rules: WindowRules) -> _Times:
+    def of(rows: Rows, places: _Places, chosen: Ints, rules: WindowRules) -> _TimeColumns:
         lag = _lag(*(_take(offsets, chosen) for offsets in (rows.committed, rows.start, rows.end)))
         consumption, production = _consumption(rows, places, chosen), _production(rows, places, chosen)
         age, least = _time_lag(rows, places, chosen, lag, rules)
         catch_up = _catch_up(lag, consumption, production, _keeps_up(rows, places, chosen))
-        return _Times(age, least, consumption, production, catch_up)
+        return _TimeColumns(age, least, consumption, production, catch_up)
 
-    def spread(self, at: Ints, size: int) -> _Times:
+    def spread(self, at: Ints, size: int) -> _TimeColumns:
         """Return these values at the places `at` of `size` rows; other rows are null."""
 
         def integers(values: NullableInts) -> NullableInts:
@@ -267,7 +267,7 @@ class _Times:
             result[0][at], result[1][at] = values
             return result
 
-        return _Times(
+        return _TimeColumns(
             integers(self.age),
             integers(self.least),
             rate(self.consumption),

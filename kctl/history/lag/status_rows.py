@@ -281,7 +281,7 @@ def _loss_ms(result: Deletion, reading: Reading, standing: Standing) -> int | No
     return loss_eta_ms(result, reading.consumed_per_s, reading.produced_per_s, keeps_up=keeps_up)
 
 
-class _Times(NamedTuple):
+class _UnreadTimes(NamedTuple):
     """Times of the unread messages.
 
     only_control_records: without control records, the lag is at most the allowed lag.
@@ -295,15 +295,15 @@ class _Times(NamedTuple):
     catch_up_ms: int | None
 
 
-def _times(offsets: Offsets, reading: Reading, around: Surroundings) -> _Times:
+def _times(offsets: Offsets, reading: Reading, around: Surroundings) -> _UnreadTimes:
     control = _control_records(offsets, around)
     if control and reading.lag == control:
-        return _Times(control, True, 0, 0, NEVER, 0)
+        return _UnreadTimes(control, True, 0, 0, NEVER, 0)
     age, min_age, max_age = _ages(offsets, reading, around)
     log = Log(offsets.start, offsets.end, around.size_bytes, reading.produced_per_s)
     result = deletion(offsets.committed, max_age, log, around.limits)
     only_control = bool(control) and reading.lag is not None and reading.lag - (control or 0) <= around.allowed_lag
-    return _Times(control, only_control, age, min_age, result, reading.catch_up_ms)
+    return _UnreadTimes(control, only_control, age, min_age, result, reading.catch_up_ms)
 
 
 def _last_commit(reading: Reading, around: Surroundings) -> int | None:

@@ -36,7 +36,7 @@ class HourRollup:
 
 
 @dataclass(frozen=True)
-class _Times:
+class _PassTimes:
     """The passes of an hour.
 
     base_ms: the last pass before the hour, where the first increase starts; None: no such pass.
@@ -65,7 +65,7 @@ def roll_up(store: Store, hour: Hour) -> HourRollup:
         return HourRollup(hour, {GROUPS: [], TOPICS: [], LOG_DIRS: []}, damaged)
     base = next((each.at_ms for each in reversed(visited) if each.at_ms < hour.start_ms), None)
     at = np.array([each.at_ms for each in inside], dtype=np.int64)
-    times = _Times(base, at, all(each.complete for each in inside))
+    times = _PassTimes(base, at, all(each.complete for each in inside))
 
     def stream(table: str) -> Iterator[pa.RecordBatch]:
         return read_sorted(store, table, times.from_ms, hour.end_ms, damaged=damaged.append)
@@ -187,7 +187,7 @@ class _Run:
 def _runs(
     batches: Iterable[pa.RecordBatch],
     key: tuple[str, ...],
-    times: _Times,
+    times: _PassTimes,
     figures: Callable[[Callable[[str], NullableInts]], _Figures],
 ) -> Iterator[tuple[Key, _Run]]:
     """Yield a run for each key. Batches are sorted by key, partition and time."""
@@ -212,7 +212,7 @@ def _of_batch(
     batch: pa.RecordBatch,
     tail: pa.RecordBatch | None,
     key: tuple[str, ...],
-    times: _Times,
+    times: _PassTimes,
     figures: Callable[[Callable[[str], NullableInts]], _Figures],
 ) -> Iterator[tuple[Key, _Run]]:
     """Yield the runs of one batch. tail: the row before the batch, where the first increase starts."""
@@ -287,7 +287,7 @@ class _Sizes:
     by_place: dict[Key, Floats]
 
 
-def _sizes(batches: Iterable[pa.RecordBatch], times: _Times) -> _Sizes:
+def _sizes(batches: Iterable[pa.RecordBatch], times: _PassTimes) -> _Sizes:
     """Return the bytes of replicas at each pass; NaN if there was none."""
     by_topic: dict[Key, Floats] = {}
     by_place: dict[Key, Floats] = {}
