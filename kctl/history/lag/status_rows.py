@@ -97,13 +97,42 @@ class PartitionStatus:
         return messages_of(self)
 
 
-@dataclass(frozen=True, slots=True)
-class TopicStatus:
-    """The partitions of a topic in a group: sums of known values, otherwise the worst value. Field names are JSON keys.
+@dataclass(frozen=True)
+class LagTotals:
+    """Aggregates of partitions: sums of known values, otherwise the worst value.
 
     max_lag: largest lag of a partition. unknown: number of committed partitions whose offsets could not be read.
     """
 
+    lag: int | None
+    max_lag: int | None
+    lost: int | None
+    control_records: int | None
+    not_committed: int
+    unknown: int
+    time_lag_ms: int | None
+    time_lag_at_least_ms: int | None
+    consumed_per_s: float | None
+    produced_per_s: float | None
+    catch_up_ms: int | None
+    deletion_ms: int | None
+    loss_ms: int | None
+    last_commit: datetime | None
+    lag_before: int | None
+    worst_status: str | None
+    held_by_transaction: bool | None = None
+    ahead: int | None = None
+
+    @property
+    def messages(self) -> int | None:
+        return messages_of(self)
+
+
+# The order of the bases is the order of the JSON keys: a dataclass takes the fields of its last base first.
+
+
+@dataclass(frozen=True)
+class _TopicHead:
     group: str
     state: str | None
     topic: str
@@ -111,62 +140,26 @@ class TopicStatus:
     at: datetime | None
     status: str | None
     standing: str
-    lag: int | None
-    max_lag: int | None
-    lost: int | None
-    control_records: int | None
-    not_committed: int
-    unknown: int
-    time_lag_ms: int | None
-    time_lag_at_least_ms: int | None
-    consumed_per_s: float | None
-    produced_per_s: float | None
-    catch_up_ms: int | None
-    deletion_ms: int | None
-    loss_ms: int | None
-    last_commit: datetime | None
-    lag_before: int | None
-    worst_status: str | None
-    held_by_transaction: bool | None = None
-    ahead: int | None = None
-
-    @property
-    def messages(self) -> int | None:
-        return messages_of(self)
 
 
-@dataclass(frozen=True, slots=True)
-class GroupStatus:
-    """The partitions of a group, aggregated as in TopicStatus."""
+@dataclass(frozen=True)
+class TopicStatus(LagTotals, _TopicHead):
+    """The partitions of a topic in a group. Field names are JSON keys."""
 
+
+@dataclass(frozen=True)
+class _GroupHead:
     group: str
     state: str | None
     topic_count: int
     partition_count: int
     at: datetime | None
     status: str | None
-    lag: int | None
-    max_lag: int | None
-    lost: int | None
-    control_records: int | None
-    not_committed: int
-    unknown: int
-    time_lag_ms: int | None
-    time_lag_at_least_ms: int | None
-    consumed_per_s: float | None
-    produced_per_s: float | None
-    catch_up_ms: int | None
-    deletion_ms: int | None
-    loss_ms: int | None
-    last_commit: datetime | None
-    lag_before: int | None
-    worst_status: str | None
-    held_by_transaction: bool | None = None
-    ahead: int | None = None
 
-    @property
-    def messages(self) -> int | None:
-        return messages_of(self)
+
+@dataclass(frozen=True)
+class GroupStatus(LagTotals, _GroupHead):
+    """The partitions of a group. Field names are JSON keys."""
 
 
 class Owner(NamedTuple):
@@ -365,6 +358,6 @@ def _control_records(offsets: Offsets, around: Surroundings) -> int | None:
 LagStatus = PartitionStatus | TopicStatus | GroupStatus
 
 
-def messages_of(row: LagStatus) -> int | None:
+def messages_of(row: PartitionStatus | LagTotals) -> int | None:
     """Return the lag without offsets that are known to hold no message."""
     return None if row.lag is None else row.lag - (row.control_records or 0)
