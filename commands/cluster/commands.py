@@ -334,8 +334,8 @@ def destroy(ctx: typer.Context, name: Name, dry_run: DryRun = False) -> None:
     was_current = config.read().current_context == name
     result = library.destroy(host, name)
     inv.emit(result, lambda: [_vertical(jsonable(result), without=("current_context",))], changed=True)
-    if result.foreign_files:
-        output.warn(f"{result.directory} was not removed: kctl did not create {', '.join(result.foreign_files)}")
+    if result.kept:
+        output.warn(f"{result.directory} was not removed: kctl did not create {', '.join(result.kept)}")
     if was_current:
         output.note(NONE_CURRENT)
     warn_if_overruled(result.current_context or "")

@@ -37,12 +37,12 @@ class DestroyPlan:
 
 @dataclass(frozen=True, slots=True)
 class DestroyResult:
-    """The result. foreign_files: files in the folder that kctl did not create. current_context: after the removal."""
+    """The result. kept: files in the folder that kctl did not create. current_context: after the removal."""
 
     name: str
     directory: Path
     killed: tuple[str, ...]
-    foreign_files: tuple[str, ...]
+    kept: tuple[str, ...]
     current_context: str | None
 
 

@@ -57,7 +57,7 @@ def test_create_load_list_destroy() -> None:
     assert current_context() is None  # chosen by nobody
     with pytest.raises(AlreadyExists):
         make("dev")
-    assert destroy(HOST, "dev").foreign_files == ()
+    assert destroy(HOST, "dev").kept == ()
     assert not directory.exists()
     assert _names(paths.clusters_dir()) == [".ports.lock"]
     assert list_contexts() == {}
@@ -70,7 +70,7 @@ def test_a_folder_elsewhere_keeps_what_kctl_did_not_make(tmp_path: Path) -> None
     assert (paths.clusters_dir() / "dev").is_symlink()
     assert store.load(HOST, "dev").directory == directory
     (directory / "notes.txt").write_text("mine")
-    assert destroy(HOST, "dev").foreign_files == ("notes.txt",)
+    assert destroy(HOST, "dev").kept == ("notes.txt",)
     assert _names(directory) == ["notes.txt"]
     assert not os.path.lexists(paths.clusters_dir() / "dev")
     with pytest.raises(Refused, match="not an empty folder"):
@@ -99,7 +99,7 @@ def test_a_folder_that_was_there_before_stays(
         elif ending == "older file":
             spec.write_text(re.sub(',\n  "own_directory": (true|false)', "", spec.read_text()))
             assert "own_directory" not in spec.read_text()
-        assert destroy(HOST, "dev").foreign_files == ()
+        assert destroy(HOST, "dev").kept == ()
     assert not store.exists("dev")
     if before and ending != "older file":
         assert _names(folder) == []
@@ -166,7 +166,7 @@ def test_what_cannot_be_read_is_listed_and_can_be_destroyed(damage: str) -> None
     with pytest.raises((InvalidFile, NotFound)):
         store.load(HOST, "dev")
     assert [Path(path).name for path in destroy_plan(HOST, "dev").removed] == ["broker-1", "zookeeper-1"]
-    assert destroy(HOST, "dev").foreign_files == ("broker-9",)
+    assert destroy(HOST, "dev").kept == ("broker-9",)
     assert _names(directory) == ["broker-9"]
 
 
@@ -290,7 +290,7 @@ def test_a_create_interrupted_at_any_line_leaves_nothing() -> None:
         assert made in ([], ["dev"]), f"line {moments}"
         assert list(list_contexts()) == made, f"line {moments}"
         if made:  # the last lines, after the context stands
-            assert destroy(HOST, "dev").foreign_files == ()
+            assert destroy(HOST, "dev").kept == ()
         else:
             assert set(_names(paths.clusters_dir())) <= {".ports.lock", ".dev.lock"}, f"line {moments}"
     assert moments > 100
