@@ -134,7 +134,7 @@ def by_group(rows: Iterable[LagRow]) -> list[GroupLag]:
 class _LagSums(NamedTuple):
     lag: int | None
     max_lag: int | None
-    lost: int | None
+    losses: int | None
     not_committed: int
     unknown: int
     ahead: int | None
@@ -149,7 +149,7 @@ def _sums(rows: list[LagRow]) -> _LagSums:
     return _LagSums(
         lag=sum(lags) if lags else None,
         max_lag=max(lags, default=None),
-        lost=sum(losses) if losses else None,
+        losses=sum(losses) if losses else None,
         not_committed=sum(row.committed_offset is None for row in rows),
         unknown=sum(row.committed_offset is not None and row.lag is None for row in rows),
         ahead=sum(ahead) if ahead else None,
