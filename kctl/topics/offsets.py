@@ -107,7 +107,7 @@ class OffsetRequest:
 
     names: Sequence[str]
     patterns: Sequence[str]
-    partitions: Collection[int] | None
+    partitions: Sequence[int] | None
     offset_spec: int
     internal: bool = False
 
