@@ -76,7 +76,7 @@ def _members(rows: Sequence[Voter]) -> Table:
         Column("fetched", "LAST FETCH"),
         Column("caught_up", "CAUGHT UP"),
     ]
-    shown = [
+    documents = [
         {
             **jsonable(row),
             "address": None if row.host is None else f"{row.host}:{row.port}",
@@ -85,7 +85,7 @@ def _members(rows: Sequence[Voter]) -> Table:
         }
         for row in rows
     ]
-    return Table(columns, shown)
+    return Table(columns, documents)
 
 
 def _ago(moment: datetime) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,13 +11,15 @@ import typer
 
 from kctl.base.text import counted
 from kctl.commands.terminal import output
-from kctl.commands.terminal.invocation import invocation
+from kctl.commands.terminal.invocation import Invocation, invocation
+from kctl.commands.terminal.option_sets import takes_options
 from kctl.commands.terminal.output import Column, Table, jsonable
 from kctl.commands.terminal.views import brokers_up, incomplete_after_verdict
-from kctl.errors import NotFound, UsageError
+from kctl.errors import UsageError
 
 if TYPE_CHECKING:
     from kctl.doctor.report import DoctorReport
+    from kctl.doctor.rule import Rule
 
 _MAX_SUBJECTS = 3  # listed in a table cell
 _STYLES = {"error": "red", "warning": "yellow"}
@@ -31,40 +34,45 @@ class FailOn(str, Enum):
     NEVER = "never"
 
 
-def command(
-    ctx: typer.Context,
+@dataclass(frozen=True)
+class DoctorOptions:
+    """The options of the command."""
+
     config_file: Annotated[
         list[str] | None,
         typer.Option(metavar="FILE", help="Check a broker's server.properties offline; repeatable. - is stdin."),
-    ] = None,
+    ] = None
     client_config: Annotated[
         list[str] | None,
         typer.Option(metavar="FILE", help="Check a producer's or consumer's file offline; repeatable. - is stdin."),
-    ] = None,
+    ] = None
     kafka_version: Annotated[
         str | None,
         typer.Option(
             metavar="VERSION",
             help="Kafka release that uses the files, e.g. 3.9 (default: unknown, any release since 1.0).",
         ),
-    ] = None,
+    ] = None
     about: Annotated[
         list[str] | None,
         typer.Option(metavar="SUBJECT", help="Apply only rules about a subject: state, topics, groups, …; repeatable."),
-    ] = None,
-    rule: Annotated[list[str] | None, typer.Option(metavar="ID", help="Apply only this rule; repeatable.")] = None,
-    ignore: Annotated[list[str] | None, typer.Option(metavar="ID", help="Skip this rule; repeatable.")] = None,
-    fail_on: Annotated[
-        FailOn, typer.Option(help="Exit with 1 if a finding has this severity or a higher one.")
-    ] = FailOn.ERROR,
+    ] = None
+    rule: Annotated[list[str] | None, typer.Option(metavar="ID", help="Apply only this rule; repeatable.")] = None
+    ignore: Annotated[list[str] | None, typer.Option(metavar="ID", help="Skip this rule; repeatable.")] = None
+    fail_on: Annotated[FailOn, typer.Option(help="Exit with 1 if a finding has this severity or a higher one.")] = (
+        FailOn.ERROR
+    )
     watch_for: Annotated[
         str | None,
         typer.Option(metavar="DURATION", help="Watch groups this long and count rebalances, e.g. 30s or 5m."),
-    ] = None,
+    ] = None
     rules: Annotated[
         bool, typer.Option("--rules", help="List the rules; contacts no cluster. -o wide adds reason and fix.")
-    ] = False,
-) -> None:
+    ] = False
+
+
+@takes_options(DoctorOptions)
+def command(ctx: typer.Context, options: DoctorOptions) -> None:
     """Find problems in a cluster or in config files: health, settings, topics, groups, ZooKeeper. Changes nothing.
 
     Each finding comes with its reason, source and fix: use -o wide or -o json. The exit code is 1 if there is an error,
@@ -72,46 +80,48 @@ def command(
 
     Example: kctl doctor --fail-on never
     """
-    from kctl.base.units import parse_duration_ms
-    from kctl.doctor.examine import Finding, RuleStatus
-    from kctl.doctor.input import examine_cluster, examine_files, refuse_file_rules
+    from kctl.doctor.examine import Finding
     from kctl.doctor.report import choose, rule_rows
     from kctl.doctor.rule import Severity
 
     inv = invocation(ctx)
-    selected = choose(rule or (), ignore or (), about or ())
-    if rules:
+    selected = choose(options.rule or (), options.ignore or (), options.about or ())
+    if options.rules:
         rows = rule_rows(selected)
         inv.emit(rows, lambda: [_rules_table(jsonable(rows))])
         return
-    files = [*(config_file or ()), *(client_config or ())]
-    if files.count("-") > 1:
-        raise UsageError('stdin ("-") can be read only once')
-    if files and watch_for:
-        raise UsageError("--watch-for needs a cluster, but --config-file and --client-config check files offline")
-    if kafka_version and not files:
-        raise UsageError(
-            "--kafka-version requires --config-file or --client-config",
-            hint="kctl detects the release of live brokers",
-        )
-    if files:
-        report = examine_files(selected, config_file or (), client_config or (), kafka_version)
-    else:
-        refuse_file_rules(selected)
-        watch_s = parse_duration_ms(watch_for) / 1000 if watch_for else 0.0
-        with inv.connect() as client, output.progress("watching groups" if watch_s else "checking"):
-            report = examine_cluster(client, inv.target(), selected, watch_s=watch_s)
-    if all(each.outcome is RuleStatus.SKIPPED for each in report.rules) and not report.unknown:
-        raise NotFound(
-            "none of the selected rules applies to the input",
-            hint="`kctl doctor --rules -o wide` shows the subject and releases of each rule",
-        )
+    report = _examine(inv, options, selected)
     inv.emit(report, lambda: _tables(report), lambda: report.findings, Finding)
     for line in report.notes:
         output.note(line)
     with incomplete_after_verdict(report.unknown):
-        if fail_on is not FailOn.NEVER:
-            report.require_healthy(Severity(fail_on.value))
+        if options.fail_on is not FailOn.NEVER:
+            report.require_healthy(Severity(options.fail_on.value))
+
+
+def _examine(inv: Invocation, options: DoctorOptions, selected: Sequence[Rule]) -> DoctorReport:
+    from kctl.base.units import parse_duration_ms
+    from kctl.doctor.input import examine_cluster, examine_files, refuse_file_rules
+
+    config_files, client_configs = options.config_file or (), options.client_config or ()
+    if [*config_files, *client_configs].count("-") > 1:
+        raise UsageError('stdin ("-") can be read only once')
+    if config_files or client_configs:
+        if options.watch_for:
+            raise UsageError("--watch-for needs a cluster, but --config-file and --client-config check files offline")
+        report = examine_files(selected, config_files, client_configs, options.kafka_version)
+    else:
+        if options.kafka_version:
+            raise UsageError(
+                "--kafka-version requires --config-file or --client-config",
+                hint="kctl detects the release of live brokers",
+            )
+        refuse_file_rules(selected)
+        watch_s = parse_duration_ms(options.watch_for) / 1000 if options.watch_for else 0.0
+        with inv.connect() as client, output.progress("watching groups" if watch_s else "checking"):
+            report = examine_cluster(client, inv.target(), selected, watch_s=watch_s)
+    report.require_applicable()
+    return report
 
 
 def _tables(report: DoctorReport) -> list[Table]:

@@ -75,9 +75,9 @@ def install(
         if dry_run:
             _show_plan(ctx, version, archive)
             return
-        with output.progress(f"Kafka {version}") as shown:
+        with output.progress(f"Kafka {version}") as progress:
             runtime.install_runtime(
-                version, archive=archive, sha512=sha512, force=force, progress=shown, note=output.note,
+                version, archive=archive, sha512=sha512, force=force, progress=progress, note=output.note,
                 timeout_s=inv.timeout_s(1800),
             )  # fmt: skip
         installed = next(r for r in runtime.list_runtimes() if r.version == version)

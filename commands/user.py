@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kctl.base.outcomes import ItemResult, any_changed
-from kctl.base.text import counted
 from kctl.commands.terminal import output
 from kctl.commands.terminal.confirm import interactive
 from kctl.commands.terminal.invocation import CommandGroup, Invocation, invocation
 from kctl.commands.terminal.output import Column, Table, jsonable
-from kctl.errors import NotFound, OperationFailed, UsageError
+from kctl.errors import UsageError
 
 if TYPE_CHECKING:
     from kctl.access.users import UserChange
-    from kctl.protocol.client import ClusterClient
 
 app = CommandGroup()
 
@@ -37,14 +35,12 @@ def list_(
 
     Example: kctl user list -o json
     """
-    from kctl.access.users import ScramUser, list_users
+    from kctl.access.user_plans import existing_users
+    from kctl.access.users import ScramUser
 
     inv = invocation(ctx)
     with inv.connect() as client:
-        users = list_users(client, names or None)
-    missing = sorted(set(names or []) - {user.user for user in users})
-    if missing:
-        raise NotFound(f"SCRAM user {', '.join(missing)} does not exist", hint="list the users with `kctl user list`")
+        users = existing_users(client, names or None)
     columns = [Column("user", name=True), Column("mechanism"), Column("iterations", align="right")]
     inv.emit(users, lambda: [Table(columns, jsonable(users), empty="no SCRAM users")], row_type=ScramUser)
 
@@ -71,25 +67,27 @@ def add(
 
     Example: kctl user add alice --password-env ALICE_PASSWORD --dry-run
     """
-    from kctl.access.basis import of_users
-    from kctl.access.users import carry_out, list_users, parse_mechanisms, plan_add
+    from kctl.access.user_plans import NewUser, plan_new_user
+    from kctl.access.users import carry_out, parse_mechanisms
 
     inv = invocation(ctx)
     if (password_file is not None) + (password_env is not None) + password_stdin > 1:
         raise UsageError("--password-file, --password-stdin and --password-env are mutually exclusive")
-    mechanisms = parse_mechanisms(mechanism or ["SCRAM-SHA-512"])
-    plan = plan_add([], name, mechanisms, iterations)  # fail on invalid input before prompting
+    user = NewUser(name, parse_mechanisms(mechanism or ["SCRAM-SHA-512"]), iterations)
+    user.check()  # before prompting
     password = None if dry_run else _password(name, "-" if password_stdin else password_file, password_env)
     with inv.connect() as client:
-        present = list_users(client, [name])
-        plan = plan_add(present, name, mechanisms, iterations)
-        basis = of_users(client, present, plan)
-        replaced = [str(row.mechanism) for row in plan if row.result is ItemResult.WOULD_REPLACE]
-        if replaced and not dry_run:
-            inv.confirm(f"Replace the password of {name} ({', '.join(replaced)})?", target=client.target, basis=basis)
-        elif not dry_run:
-            inv.confirm_protected(f"Add user {name} to {client.target.name}?", target=client.target, basis=basis)
-        _finish(inv, plan if dry_run else carry_out(client, plan, password))
+        plan = plan_new_user(client, user)
+        if dry_run:
+            _finish(inv, plan.rows)
+            return
+        replaced = ", ".join(str(row.mechanism) for row in plan.planned(ItemResult.WOULD_REPLACE))
+        if replaced:
+            inv.confirm(f"Replace the password of {name} ({replaced})?", target=client.target, basis=plan.basis)
+        else:
+            question = f"Add user {name} to {client.target.name}?"
+            inv.confirm_protected(question, target=client.target, basis=plan.basis)
+        _finish(inv, carry_out(client, plan.rows, password))
 
 
 def _password(name: str, file: str | None, env: str | None) -> str:
@@ -129,43 +127,23 @@ def remove(
 
     Example: kctl user remove alice --dry-run
     """
-    from kctl.access.basis import of_users
-    from kctl.access.users import carry_out, list_users, parse_mechanisms, plan_remove
+    from kctl.access.user_plans import plan_removal
+    from kctl.access.users import carry_out, parse_mechanisms
 
     inv = invocation(ctx)
     mechanisms = parse_mechanisms(mechanism or [])
     with inv.connect() as client:
-        present = list_users(client, names)
-        plan = plan_remove(present, names, mechanisms)
-        if not if_exists:
-            _refuse_missing(client, plan)
-        to_remove = [row for row in plan if row.result is ItemResult.WOULD_REMOVE]
+        plan = plan_removal(client, names, mechanisms, if_exists=if_exists)
+        to_remove = plan.planned(ItemResult.WOULD_REMOVE)
         if to_remove and not dry_run:
             users = ", ".join(dict.fromkeys(row.user for row in to_remove))
-            basis = of_users(client, present, to_remove)
-            inv.confirm(f"Remove {users} of {client.target.name}?", target=client.target, basis=basis)
-        _finish(inv, plan if dry_run else carry_out(client, plan))
-
-
-def _refuse_missing(client: ClusterClient, plan: Sequence[UserChange]) -> None:
-    """Raise NotFound for a user who does not exist: with a typo, the actual user could still log in."""
-    from kctl.access.users import list_users
-    from kctl.base.suggestions import did_you_mean
-
-    missing = next((row for row in plan if row.result is ItemResult.NOT_THERE), None)
-    if missing is not None:
-        existing = {user.user for user in list_users(client)}
-
-        what = f"{missing.mechanism} of user {missing.user}" if missing.user in existing else f"user {missing.user}"
-        raise NotFound(
-            f"{what} does not exist",
-            hint=did_you_mean(missing.user, existing - {missing.user}) or "list the users with `kctl user list`",
-        )
+            inv.confirm(f"Remove {users} of {client.target.name}?", target=client.target, basis=plan.basis)
+        _finish(inv, plan.rows if dry_run else carry_out(client, plan.rows))
 
 
 def _finish(inv: Invocation, rows: Sequence[UserChange]) -> None:
+    from kctl.access.user_plans import require_changed
+
     columns = [Column("user", name=True), Column("mechanism"), Column("iterations", align="right"), Column("result")]
     inv.emit(rows, lambda: [Table(columns, jsonable(rows))], changed=any_changed(rows))
-    failed = [f"{row.user} ({row.mechanism}): {row.error}" for row in rows if row.result is ItemResult.FAILED]
-    if failed:
-        raise OperationFailed(f"{len(failed)} of {counted(len(rows), 'credential')} failed: {'; '.join(failed)}")
+    require_changed(rows)

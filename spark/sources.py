@@ -32,7 +32,7 @@ class SourceKind(NamedTuple):
 
     format: str
     schema: StructType
-    read: Callable[..., Iterator[tuple[Any, ...]]]
+    read_rows: Callable[..., Iterator[tuple[Any, ...]]]
 
 
 def _schema(row: type[Any], **types: Any) -> StructType:
@@ -56,7 +56,7 @@ LOGS = SourceKind(
 LOG_DIRS = SourceKind(
     "kctl_log_dirs",
     _schema(
-        reading.LogDirRow,
+        reading.LogDirReplicaRow,
         broker=_INT,
         partition=_INT,
         total_bytes=_LONG,
@@ -83,7 +83,7 @@ def load(
 
 
 def _read_share(kind: SourceKind, target: Target, timeout_s: float, share: Any) -> Iterator[pa.RecordBatch]:
-    return batches(kind.read(target, share, timeout_s=timeout_s), kind.schema)
+    return batches(kind.read_rows(target, share, timeout_s=timeout_s), kind.schema)
 
 
 def once(frame: DataFrame) -> DataFrame:

@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    Read = Callable[[Any], Iterable[pa.RecordBatch]]
+    ShareReader = Callable[[Any], Iterable[pa.RecordBatch]]
 
 
 class TaskReader(DataSourceReader):
-    """A reader that calls `read` with one of `shares` in each task. The batches have the columns of the source."""
+    """A reader that calls `read_share` with one of `shares` in each task. Batches have the columns of the source."""
 
-    def __init__(self, read: Read, shares: Sequence[Any]) -> None:
-        self._read = _packed(read)
+    def __init__(self, read_share: ShareReader, shares: Sequence[Any]) -> None:
+        self._read_share = _packed(read_share)
         self._shares = tuple(map(_packed, shares))
 
     def partitions(self) -> Sequence[InputPartition]:
@@ -40,7 +40,7 @@ class TaskReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if partition.value is None:  # Spark's stand-in for no partitions
             return iter(())
-        function: Read = pickle.loads(self._read)  # noqa: S301 - pickled by this class
+        function: ShareReader = pickle.loads(self._read_share)  # noqa: S301 - pickled by this class
         return iter(function(pickle.loads(partition.value)))  # noqa: S301
 
 
@@ -67,16 +67,18 @@ class TaskSource(DataSource):
         return self.task_reader
 
 
-def bound(name: str, columns: StructType, read: Read, shares: Sequence[Any]) -> type[TaskSource]:
+def bound(name: str, columns: StructType, read_share: ShareReader, shares: Sequence[Any]) -> type[TaskSource]:
     """Return a source for one plan: a new class, which must be pickled by value."""
-    attributes = {"format": name, "columns": columns, "task_reader": TaskReader(read, shares)}
+    attributes = {"format": name, "columns": columns, "task_reader": TaskReader(read_share, shares)}
     return type(f"Bound_{name}", (TaskSource,), attributes)
 
 
-def load(spark: SparkSession, name: str, columns: StructType, read: Read, shares: Sequence[Any]) -> DataFrame:
+def load(
+    spark: SparkSession, name: str, columns: StructType, read_share: ShareReader, shares: Sequence[Any]
+) -> DataFrame:
     """Return the rows of all tasks, in no order between tasks. Each action on the frame reads again."""
     _skip_source_search(spark)
-    spark.dataSource.register(bound(name, columns, read, shares))
+    spark.dataSource.register(bound(name, columns, read_share, shares))
     return spark.read.format(name).load()
 
 

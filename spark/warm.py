@@ -103,17 +103,19 @@ def _train(
 
 def exercise(spark: SparkSession) -> None:
     """Run both reports on sample rows, and write one of them as Parquet."""
-    from kctl.history.retention.live_reads import ConfigRow, LogDirRow, LogRow
+    from kctl.history.retention.live_reads import ConfigRow, LogDirReplicaRow, LogRow
     from kctl.history.retention.usage import ROWS
     from kctl.spark import retention_job, sources
 
     def frame(kind: sources.SourceKind, *rows: tuple[Any, ...]) -> DataFrame:
-        return sources.load(spark, kind._replace(read=_SampleRows(rows)), Target("sample", ()), [0, 1])
+        return sources.load(spark, kind._replace(read_rows=_SampleRows(rows)), Target("sample", ()), [0, 1])
 
     _exercise_lag(spark)
     readings = retention_job.RetentionReadings(
         logs=frame(sources.LOGS, LogRow("t", 0, 1, 0, 10, 1), LogRow("t", 1, 1, error="made up")),
-        log_dirs=frame(sources.LOG_DIRS, LogDirRow(1, "/d", 10, 5), LogDirRow(1, "/d", 10, 5, "t", 0, 7, 0, False)),
+        log_dirs=frame(
+            sources.LOG_DIRS, LogDirReplicaRow(1, "/d", 10, 5), LogDirReplicaRow(1, "/d", 10, 5, "t", 0, 7, 0, False)
+        ),
         configs=frame(sources.CONFIGS, ConfigRow("t", "delete", 1, 1, 1)),
     )
     retention = retention_job.RetentionJob(readings, now_ms=1)

@@ -358,7 +358,7 @@ def destroy(ctx: typer.Context, name: Name, dry_run: DryRun = False) -> None:
     if protectors:
         inv.confirm(question, target=own_target(name))
     elif inv.confirm_cluster is not None or not inv.yes:
-        confirm.confirm_name(question, name, given=inv.confirm_cluster)
+        confirm.confirm_name(question, name, typed=inv.confirm_cluster)
     was_current = config.read().current_context == name
     result = library.destroy(host, name)
     inv.emit(result, lambda: [_vertical(jsonable(result), without=("current_context",))], changed=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -15,9 +16,8 @@ from kctl.commands.terminal import output
 from kctl.commands.terminal.broker_ids import broker_ids
 from kctl.commands.terminal.interrupts import undone_when_terminated
 from kctl.commands.terminal.invocation import Invocation, invocation
+from kctl.commands.terminal.option_sets import takes_options
 from kctl.errors import UsageError
-
-_ROLLING_ONLY = "requires --rolling"
 
 Name = Annotated[
     str | None,
@@ -28,40 +28,45 @@ Name = Annotated[
 ]  # fmt: skip
 
 
-def restart(
-    ctx: typer.Context,
-    name: Name = None,
-    node: Nodes = None,
-    force: Annotated[bool, typer.Option("--force", help="Kill processes that do not stop before --timeout.")] = False,
+@dataclass(frozen=True)
+class RestartArguments:
+    """The arguments and options of the command."""
+
+    name: Name = None
+    node: Nodes = None
+    force: Annotated[bool, typer.Option("--force", help="Kill processes that do not stop before --timeout.")] = False
     rolling: Annotated[
         bool, typer.Option("--rolling", help="Restart broker by broker, so that the cluster stays available.")
-    ] = False,
+    ] = False
     hooks: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="YAML file with the commands that stop and start the context's brokers."),
-    ] = None,
+    ] = None
     brokers: Annotated[
         list[str] | None,
         typer.Option("--brokers", metavar="N,…", help="Only these broker ids; repeatable (default: all)."),
-    ] = None,
+    ] = None
     max_unavailable: Annotated[
         int, typer.Option(metavar="N", min=1, help="Maximum number of brokers of one rack that are down at once.")
-    ] = 1,
+    ] = 1
     stable_checks: Annotated[
         int, typer.Option(metavar="N", min=1, help="Consecutive checks with all in sync before the next broker.")
-    ] = 3,
-    stable_interval: Annotated[str, typer.Option(metavar="DURATION", help="Time between these checks.")] = "2s",
+    ] = 3
+    stable_interval: Annotated[str, typer.Option(metavar="DURATION", help="Time between these checks.")] = "2s"
     broker_timeout: Annotated[
         str, typer.Option(metavar="DURATION", help="Limit for each wait: broker stops, starts, is in sync.")
-    ] = "10m",
+    ] = "10m"
     no_election: Annotated[
         bool, typer.Option("--no-election", help="Do not elect the preferred leaders at the end.")
-    ] = False,
+    ] = False
     abandon: Annotated[
         bool, typer.Option("--abandon", help="Discard an unfinished rolling restart; start and stop no broker.")
-    ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done; change nothing.")] = False,
-) -> None:
+    ] = False
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done; change nothing.")] = False
+
+
+@takes_options(RestartArguments)
+def restart(ctx: typer.Context, options: RestartArguments) -> None:
     """Restart a cluster, one node, or with --rolling broker by broker.
 
     Changes of config files take effect. A rolling restart stops a broker only if the remaining replicas of all its
@@ -73,49 +78,50 @@ def restart(
     Example: kctl cluster restart dev --rolling --yes
     """
     inv = invocation(ctx)
-    if not rolling:
-        rolling_options = {
-            "--hooks": hooks, "--brokers": brokers, "--abandon": abandon, "--no-election": no_election,
-            "--max-unavailable": max_unavailable != 1,
-        }  # fmt: skip
-        for option in (option for option, value in rolling_options.items() if value):
-            raise UsageError(f"{option} {_ROLLING_ONLY}", hint="add --rolling")
-        if name is None:
-            raise UsageError("no cluster was named", hint="list the clusters on this machine with `kctl cluster list`")
-        _restart_whole(inv, name, node, force=force, dry_run=dry_run)
-        return
+    if options.rolling:
+        _restart_rolling(inv, options)
+    else:
+        _restart_whole(inv, options)
+
+
+def _restart_rolling(inv: Invocation, options: RestartArguments) -> None:
     from kctl.base.units import parse_duration_ms
     from kctl.commands.cluster.rolling import RollingRequest, abandon_run, restart_rolling
     from kctl.restart.restart_run import DEFAULT_TIMEOUT_S, RestartOptions
 
-    if node or force:
+    if options.node or options.force:
         raise UsageError("--node and --force cannot be combined with --rolling", hint="select brokers with --brokers")
-    if (name is None) == (hooks is None):
+    if (options.name is None) == (options.hooks is None):
         raise UsageError(
             "set either the NAME of a cluster that kctl set up, or --hooks FILE for the cluster of the context",
             hint="a hooks file has the commands that stop and start brokers; see docs/rolling-restart.md",
         )
-    options = RestartOptions(
-        max_unavailable=max_unavailable,
-        stable_checks=stable_checks,
-        stable_interval_s=parse_duration_ms(stable_interval) / 1000,
-        broker_timeout_s=max(1.0, parse_duration_ms(broker_timeout) / 1000),
+    settings = RestartOptions(
+        max_unavailable=options.max_unavailable,
+        stable_checks=options.stable_checks,
+        stable_interval_s=parse_duration_ms(options.stable_interval) / 1000,
+        broker_timeout_s=max(1.0, parse_duration_ms(options.broker_timeout) / 1000),
         timeout_s=inv.timeout_s(DEFAULT_TIMEOUT_S),
-        elect=not no_election,
+        elect=not options.no_election,
     )
-    request = RollingRequest(name, hooks, broker_ids("--brokers", brokers) if brokers else None, options)
-    if abandon:
-        abandon_run(inv, request, dry_run=dry_run)
+    brokers = broker_ids("--brokers", options.brokers) if options.brokers else None
+    request = RollingRequest(options.name, options.hooks, brokers, settings)
+    if options.abandon:
+        abandon_run(inv, request, dry_run=options.dry_run)
     else:
-        restart_rolling(inv, request, dry_run=dry_run)
+        restart_rolling(inv, request, dry_run=options.dry_run)
 
 
-def _restart_whole(inv: Invocation, name: str, node: list[str] | None, *, force: bool, dry_run: bool) -> None:
+def _restart_whole(inv: Invocation, options: RestartArguments) -> None:
     from kctl.deploy import lifecycle
     from kctl.deploy.start import DEFAULT_TIMEOUT_S
 
+    _refuse_rolling_options(options)
+    name, node = options.name, options.node
+    if name is None:
+        raise UsageError("no cluster was named", hint="list the clusters on this machine with `kctl cluster list`")
     running = lifecycle.running_nodes(lifecycle.load_cluster(name), node)
-    if dry_run:
+    if options.dry_run:
         down = [n for n in chosen_nodes(name, node) if n not in running]
         emit_nodes(inv, {ItemResult.WOULD_RESTART: running, ItemResult.WOULD_START: down})
         return
@@ -123,10 +129,23 @@ def _restart_whole(inv: Invocation, name: str, node: list[str] | None, *, force:
         confirm_interruption(inv, name, f"restart {', '.join(running)} of cluster {name}?")
     with undone_when_terminated(), output.progress(f"restarting {name}") as progress:
         result = lifecycle.restart_cluster(
-            name, nodes=node, timeout_s=inv.timeout_s(DEFAULT_TIMEOUT_S), force=force, progress=progress
+            name, nodes=node, timeout_s=inv.timeout_s(DEFAULT_TIMEOUT_S), force=options.force, progress=progress
         )
     groups = {
         ItemResult.RESTARTED: result.started.started,
         ItemResult.ALREADY_RUNNING: result.started.already_running,
     }
     emit_nodes(inv, groups, result)
+
+
+def _refuse_rolling_options(options: RestartArguments) -> None:
+    """Raise UsageError for options that only a rolling restart has."""
+    rolling_options = {
+        "--hooks": options.hooks,
+        "--brokers": options.brokers,
+        "--abandon": options.abandon,
+        "--no-election": options.no_election,
+        "--max-unavailable": options.max_unavailable != 1,
+    }
+    for option in (option for option, value in rolling_options.items() if value):
+        raise UsageError(f"{option} requires --rolling", hint="add --rolling")

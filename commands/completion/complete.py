@@ -66,8 +66,8 @@ def groups(ctx: Any, incomplete: str) -> list[str]:
 def brokers(ctx: Any, incomplete: str) -> list[str]:
     """Return broker ids, also for the last item of a comma-separated list."""
     before, comma, last = incomplete.rpartition(",")
-    taken = before.split(",")
-    return [f"{before}{comma}{name}" for name in _names("brokers", ctx, last) if name not in taken]
+    chosen_ids = before.split(",")
+    return [f"{before}{comma}{name}" for name in _names("brokers", ctx, last) if name not in chosen_ids]
 
 
 def config_keys(ctx: Any, incomplete: str) -> list[str]:

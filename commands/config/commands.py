@@ -84,21 +84,17 @@ def unset(
 def _change(inv: Invocation, chosen: Resource, edits: Sequence[Edit], *, force: bool, dry_run: bool) -> None:
     from kctl.cluster import unchanged
     from kctl.configs.basis import of_changes
-    from kctl.configs.cautions import cautions
     from kctl.configs.change import apply_changes, plan_changes, refuse_internal
     from kctl.configs.edits import with_files
-    from kctl.topics.retention_loss import loss_warnings
+    from kctl.topics.change_warnings import config_warnings
 
     if not force:
         refuse_internal(chosen)
     with inv.connect() as client:
         basis = unchanged.topics(client, [chosen.name] if chosen.kind == "topic" else [])
         plan = plan_changes(client, chosen, lambda known: with_files(edits, known, output.warn))
-        for caution in cautions(client, plan) if plan.edits else ():
-            output.warn(caution)
-        if chosen.kind == "topic":
-            for warning in loss_warnings(client, {chosen.name: plan.rows}):
-                output.warn(warning)
+        for warning in config_warnings(client, plan):
+            output.warn(warning)
         if dry_run or not plan.edits:
             _emit(inv, plan.rows)
             return

@@ -10,10 +10,11 @@ import typer
 
 from kctl.base.text import counted
 from kctl.base.units import parse_duration_ms
-from kctl.commands.consume import options as consume_options
+from kctl.commands.consume.options import ConsumeArguments
 from kctl.commands.terminal import output
 from kctl.commands.terminal.interrupts import undone_when_terminated
 from kctl.commands.terminal.invocation import Invocation, formats_are, invocation
+from kctl.commands.terminal.option_sets import takes_options
 from kctl.commands.terminal.output import Column, Table, jsonable
 from kctl.errors import NotHealthy, UsageError
 
@@ -30,45 +31,8 @@ _RESETS = ("earliest", "latest")
 
 
 @formats_are("json (JSON Lines; default: text); with --quiet table, wide, json, yaml or csv.")
-def command(
-    ctx: typer.Context,
-    topics: consume_options.Topics = None,
-    match: consume_options.Match = None,
-    from_beginning: consume_options.FromBeginning = False,
-    offset: consume_options.Offset = None,
-    from_time: consume_options.FromTime = None,
-    tail: consume_options.Tail = None,
-    until: consume_options.Until = None,
-    until_offset: consume_options.UntilOffset = None,
-    max_messages: consume_options.MaxMessages = None,
-    exit_eof: consume_options.ExitEof = False,
-    idle_timeout: consume_options.IdleTimeout = None,
-    partition: consume_options.Partition = None,
-    group: consume_options.Group = None,
-    offset_reset: consume_options.OffsetReset = None,
-    as_classic_member: consume_options.AsClassicMember = False,
-    key: consume_options.Key = None,
-    value: consume_options.Value = None,
-    header: consume_options.Header = None,
-    json_path: consume_options.JsonPath = None,
-    form: consume_options.Form = None,
-    key_separator: consume_options.KeySeparator = None,
-    decoder: consume_options.Decoder = None,
-    key_decoder: consume_options.KeyDecoder = None,
-    value_decoder: consume_options.ValueDecoder = None,
-    schema_registry: consume_options.SchemaRegistry = None,
-    schema_registry_ca: consume_options.SchemaRegistryCa = None,
-    schema_registry_cert: consume_options.SchemaRegistryCert = None,
-    schema_registry_key: consume_options.SchemaRegistryKey = None,
-    schema_registry_user_info_file: consume_options.SchemaRegistryUserInfoFile = None,
-    schema_registry_token_file: consume_options.SchemaRegistryTokenFile = None,
-    schema_id_bytes: consume_options.SchemaIdBytes = "auto",
-    schema_id_kind: consume_options.SchemaIdKind = "auto",
-    merge: consume_options.Merge = False,
-    read_committed: consume_options.ReadCommitted = False,
-    stats: consume_options.Stats = False,
-    quiet: consume_options.Quiet = False,
-) -> None:
+@takes_options(ConsumeArguments)
+def command(ctx: typer.Context, options: ConsumeArguments) -> None:
     """Read records of topics: values as text, one per line, or whole records with -o json.
 
     Values are written unchanged to a pipe or file; on a terminal, control characters are escaped. The command waits for
@@ -77,42 +41,13 @@ def command(
 
     Example: kctl consume orders --from-beginning --exit-eof -o json
     """
-    from kctl.cluster.partition_numbers import parse_each
-    from kctl.records.consume.consume import ConsumeOptions
-    from kctl.records.decode.registry_settings import RegistryOptions
-
-    inv, numbers = invocation(ctx), parse_each(partition)
-    from_start, number = _start(offset)
-    options = ConsumeOptions(
-        topics=tuple(dict.fromkeys(topics or ())),
-        patterns=tuple(match or ()),
-        partitions=None if numbers is None else tuple(numbers),
-        offset=number,
-        from_ms=_moment(from_time),
-        tail=tail,
-        from_beginning=from_beginning or from_start,
-        group=group,
-        offset_reset=_reset(offset_reset),
-        as_classic_member=as_classic_member,
-        max_messages=max_messages,
-        exit_eof=exit_eof,
-        until_offset=until_offset,
-        until_ms=_moment(until),
-        idle_ms=parse_duration_ms(idle_timeout) if idle_timeout else None,
-        read_committed=read_committed,
-        merge=merge,
-        selection=_selection(key, value, header, json_path),
-        timeout_s=inv.timeout_s(30),
-    )
-    registry = RegistryOptions(
-        schema_registry, schema_registry_ca, schema_registry_cert, schema_registry_key,
-        schema_registry_user_info_file, schema_registry_token_file, schema_id_bytes, schema_id_kind,
-    )  # fmt: skip
-    if inv.timeout is not None and not _ends(options):
+    inv = invocation(ctx)
+    request = _request(options, timeout_s=inv.timeout_s(30))
+    if inv.timeout is not None and not _ends(request):
         output.note("--timeout does not end the wait for records; use --idle-timeout or --exit-eof")
-    decode = _decoder(inv, decoder, key_decoder, value_decoder, registry)
-    sink = _StdoutSink(_writer(inv, form, key_separator, quiet=quiet))
-    _run(inv, options, sink, decode, stats=stats, quiet=quiet)
+    decode = _decoder(inv, options)
+    sink = _StdoutSink(_writer(inv, options))
+    _run(inv, request, sink, decode, stats=options.stats, quiet=options.quiet)
 
 
 def _run(
@@ -154,6 +89,35 @@ def _run(
 # --- options --------------------------------------------------------------------------------------------------------
 
 
+def _request(arguments: ConsumeArguments, *, timeout_s: float) -> ConsumeOptions:
+    from kctl.cluster.partition_numbers import parse_each
+    from kctl.records.consume.consume import ConsumeOptions
+
+    numbers = parse_each(arguments.partition)
+    from_start, number = _start(arguments.offset)
+    return ConsumeOptions(
+        topics=tuple(dict.fromkeys(arguments.topics or ())),
+        patterns=tuple(arguments.match or ()),
+        partitions=None if numbers is None else tuple(numbers),
+        offset=number,
+        from_ms=_moment(arguments.from_time),
+        tail=arguments.tail,
+        from_beginning=arguments.from_beginning or from_start,
+        group=arguments.group,
+        offset_reset=_reset(arguments.offset_reset),
+        as_classic_member=arguments.as_classic_member,
+        max_messages=arguments.max_messages,
+        exit_eof=arguments.exit_eof,
+        until_offset=arguments.until_offset,
+        until_ms=_moment(arguments.until),
+        idle_ms=parse_duration_ms(arguments.idle_timeout) if arguments.idle_timeout else None,
+        read_committed=arguments.read_committed,
+        merge=arguments.merge,
+        selection=_selection(arguments),
+        timeout_s=timeout_s,
+    )
+
+
 def _start(offset: str | None) -> tuple[bool, int | None]:
     if offset is None:
         return False, None
@@ -181,45 +145,59 @@ def _reset(where: str | None) -> str | None:
     return where
 
 
-def _selection(
-    key: str | None, value: str | None, headers: list[str] | None, conditions: list[str] | None
-) -> RecordFilter:
+def _selection(arguments: ConsumeArguments) -> RecordFilter:
     from kctl.records.consume.json_path import parse_condition
     from kctl.records.consume.select import RecordFilter, parse_header
     from kctl.segment.log.ranges import parse_pattern
 
     return RecordFilter(
-        key=None if key is None else parse_pattern("--key", key),
-        value=None if value is None else parse_pattern("--value", value),
-        headers=tuple(map(parse_header, headers or ())),
-        json=tuple(map(parse_condition, conditions or ())),
+        key=None if arguments.key is None else parse_pattern("--key", arguments.key),
+        value=None if arguments.value is None else parse_pattern("--value", arguments.value),
+        headers=tuple(map(parse_header, arguments.header or ())),
+        json=tuple(map(parse_condition, arguments.json_path or ())),
     )
 
 
-def _decoder(
-    inv: Invocation, both: str | None, key: str | None, value: str | None, registry: RegistryOptions
-) -> RecordDecoder | None:
+def _decoder(inv: Invocation, arguments: ConsumeArguments) -> RecordDecoder | None:
     from kctl.records.decode.decoder_settings import DecoderSettings
     from kctl.records.decode.decoding import may_need_registry, record_decoder
     from kctl.records.decode.registry_settings import decoder_settings
 
+    key, value, both = arguments.key_decoder, arguments.value_decoder, arguments.decoder
     if both is not None and (key is not None or value is not None):
         raise UsageError("--decoder sets both decoders and cannot be combined with --key-decoder or --value-decoder")
     key, value = both or key, both or value
     if not (may_need_registry(key) or may_need_registry(value)):
         return record_decoder(key, value, DecoderSettings())  # registry credentials are not read if not needed
+    registry = _registry(arguments)
     settings = decoder_settings(registry, command_config=inv.command_config, timeout_s=inv.timeout_s(10))
     return record_decoder(key, value, settings)
+
+
+def _registry(arguments: ConsumeArguments) -> RegistryOptions:
+    from kctl.records.decode.registry_settings import RegistryOptions
+
+    return RegistryOptions(
+        arguments.schema_registry,
+        arguments.schema_registry_ca,
+        arguments.schema_registry_cert,
+        arguments.schema_registry_key,
+        arguments.schema_registry_user_info_file,
+        arguments.schema_registry_token_file,
+        arguments.schema_id_bytes,
+        arguments.schema_id_kind,
+    )
 
 
 # --- output ---------------------------------------------------------------------------------------------------------
 
 
-def _writer(inv: Invocation, form: str | None, separator: str | None, *, quiet: bool) -> Callable[[Chunk], None]:
+def _writer(inv: Invocation, arguments: ConsumeArguments) -> Callable[[Chunk], None]:
     from kctl.commands.consume import formats
     from kctl.records.lines import parse_separator
 
-    between = parse_separator(separator) if separator is not None else None
+    form, quiet = arguments.form, arguments.quiet
+    between = parse_separator(arguments.key_separator) if arguments.key_separator is not None else None
     if inv.output in {"yaml", "csv", "wide"} and not quiet:
         raise UsageError(f"-o {inv.output} is not a format of kctl consume", hint="use text (the default) or -o json")
     if form is not None and form != "json" and inv.output == "json" and not quiet:

@@ -52,7 +52,7 @@ def delete(
         if dry_run or not todo:
             _emit_groups(inv, plan)
             return
-        lost = sum(len(row.offsets) for row in todo)
+        offset_count = sum(len(row.offsets) for row in todo)
         if not inv.yes:
             for row in todo[:20]:
                 output.note(
@@ -61,7 +61,7 @@ def delete(
             if len(todo) > 20:
                 output.note(f"and {len(todo) - 20:,} more groups; use --dry-run to see all")
         inv.confirm(
-            f"Delete {counted(len(todo), 'group')} on {client.target.name} with {counted(lost, 'offset')}?",
+            f"Delete {counted(len(todo), 'group')} on {client.target.name} with {counted(offset_count, 'offset')}?",
             target=client.target,
             basis=basis.of_deleted(client, todo),
         )
@@ -85,8 +85,8 @@ def _emit_groups(inv: Invocation, rows: Sequence[DeletedGroup]) -> None:
 
     def tables() -> list[Table]:
         documents = [{**row, "count": len(row["offsets"])} for row in jsonable(rows)]
-        lost = [offset for row in rows for offset in row.offsets]
-        return [Table(columns, documents), *([_offsets_table(lost, with_result=False)] if lost else [])]
+        offsets = [offset for row in rows for offset in row.offsets]
+        return [Table(columns, documents), *([_offsets_table(offsets, with_result=False)] if offsets else [])]
 
     inv.emit(rows, tables, lambda: [line for row in rows for line in _csv_rows(row)], changed=any_changed(rows))
 

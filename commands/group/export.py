@@ -96,5 +96,5 @@ def import_(
     if missing:
         raise UsageError(f"{file} has no offsets for group {missing[0]!r}")
     with inv.connect() as client:
-        plan = plan_reset(client, names, ResetTarget(To.GIVEN), choices, given=offsets, create=True)
+        plan = plan_reset(client, names, ResetTarget(To.GIVEN), choices, offsets=offsets, create=True)
         carry_out(inv, client, plan, dry_run=dry_run)

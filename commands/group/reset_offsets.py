@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,12 +15,11 @@ from kctl.commands.group.tables import effect, emit_changes, judge_changes
 from kctl.commands.terminal import output
 from kctl.commands.terminal.expect import EXPECT, check_pattern
 from kctl.commands.terminal.invocation import Invocation, invocation, more_formats
-from kctl.errors import Reason, Refused, UsageError
-from kctl.model import TopicPartition
+from kctl.commands.terminal.option_sets import takes_options
+from kctl.errors import UsageError
 
 if TYPE_CHECKING:
-    from kctl.groups.offsets_file import FileOffset
-    from kctl.groups.reset import Given, ResetPlan
+    from kctl.groups.reset import ExplicitOffsets, ResetPlan
     from kctl.groups.reset_rules import ResetTarget
     from kctl.groups.topic_choice import TopicChoice
     from kctl.protocol.client import ClusterClient
@@ -30,46 +30,57 @@ TOPIC = typer.Option(
 )
 
 
-@more_formats("kafka")
-def reset_offsets(
-    ctx: typer.Context,
-    groups: Annotated[list[str] | None, typer.Argument(metavar="[GROUP]…")] = None,
-    match: Annotated[list[str] | None, MATCH] = None,
-    type_: Annotated[list[str] | None, TYPE] = None,
-    expect: Annotated[int | None, EXPECT] = None,
-    topic: Annotated[list[str] | None, TOPIC] = None,
-    all_topics: Annotated[bool, typer.Option("--all-topics", help="All topics with committed offsets.")] = False,
-    to_earliest: Annotated[bool, typer.Option("--to-earliest", help="Reset to the log start offset.")] = False,
-    to_latest: Annotated[bool, typer.Option("--to-latest", help="Reset to the log end offset.")] = False,
+_TARGETS = (
+    "--to-earliest", "--to-latest", "--to-current", "--to-offset", "--to-datetime", "--by-duration", "--shift-by",
+    "--from-file", "--from-group",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ResetArguments:
+    """The arguments and options of the command."""
+
+    groups: Annotated[list[str] | None, typer.Argument(metavar="[GROUP]…")] = None
+    match: Annotated[list[str] | None, MATCH] = None
+    type_: Annotated[list[str] | None, TYPE] = None
+    expect: Annotated[int | None, EXPECT] = None
+    topic: Annotated[list[str] | None, TOPIC] = None
+    all_topics: Annotated[bool, typer.Option("--all-topics", help="All topics with committed offsets.")] = False
+    to_earliest: Annotated[bool, typer.Option("--to-earliest", help="Reset to the log start offset.")] = False
+    to_latest: Annotated[bool, typer.Option("--to-latest", help="Reset to the log end offset.")] = False
     to_current: Annotated[
         bool,
         typer.Option("--to-current", help="Keep the committed offset; without a commit, reset to the log end offset."),
-    ] = False,
-    to_offset: Annotated[str | None, typer.Option(metavar="OFFSET", help="Reset to this offset.")] = None,
+    ] = False
+    to_offset: Annotated[str | None, typer.Option(metavar="OFFSET", help="Reset to this offset.")] = None
     to_datetime: Annotated[
         str | None,
         typer.Option(
             metavar="TIME", help="Reset to the first message at or after this time: ISO 8601, UTC if no zone is given."
         ),
-    ] = None,
+    ] = None
     by_duration: Annotated[
         str | None, typer.Option(metavar="DURATION", help="Reset to the offset at this long ago, e.g. 90m or PT1H30M.")
-    ] = None,
-    shift_by: Annotated[
-        str | None, typer.Option(metavar="±N", help="Move forward or back by this many messages.")
-    ] = None,
+    ] = None
+    shift_by: Annotated[str | None, typer.Option(metavar="±N", help="Move forward or back by this many messages.")] = (
+        None
+    )
     from_file: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE", help="Reset to the offsets in an export, a plan or CSV of Kafka's tool; - is stdin."
         ),
-    ] = None,
+    ] = None
     from_group: Annotated[
         str | None, typer.Option(metavar="GROUP", help="Reset to the committed offsets of another group.")
-    ] = None,
-    create: Annotated[bool, typer.Option("--create", help="Create the group if it does not exist.")] = False,
-    dry_run: Annotated[bool, DRY_RUN] = False,
-) -> None:
+    ] = None
+    create: Annotated[bool, typer.Option("--create", help="Create the group if it does not exist.")] = False
+    dry_run: Annotated[bool, DRY_RUN] = False
+
+
+@more_formats("kafka")
+@takes_options(ResetArguments)
+def reset_offsets(ctx: typer.Context, options: ResetArguments) -> None:
     """Reset committed offsets of groups without members.
 
     Out-of-range offsets are clamped to the log. The plan is shown and confirmed, and the result is verified. -o kafka
@@ -77,33 +88,21 @@ def reset_offsets(
 
     Example: kctl group reset-offsets billing --topic orders:0,1 --by-duration 2h --dry-run
     """
-    from kctl.cluster.groups.names import check_group_id
     from kctl.groups.reset import plan_reset
     from kctl.groups.topic_choice import parse_choices
 
     inv = invocation(ctx)
-    targets = {
-        "--to-earliest": to_earliest, "--to-latest": to_latest, "--to-current": to_current, "--to-offset": to_offset,
-        "--to-datetime": to_datetime, "--by-duration": by_duration, "--shift-by": shift_by, "--from-file": from_file,
-        "--from-group": from_group,
-    }  # fmt: skip
-    target = _target(targets)
-    choices = parse_choices(topic or ())
-    _check_scope(bool(choices), all_topics, offsets_given=from_file is not None or from_group is not None)
-    lines = _read_file(from_file)
-    if from_group is not None:
-        check_group_id(from_group)
+    target = _target(options)
+    choices = parse_choices(options.topic or ())
+    _check_scope(options)
+    read_explicit = _explicit_offsets(options, choices)
     with inv.connect() as client:
-        names = choose(client, groups, match, type_, with_commits=True)
-        if not dry_run:
-            check_pattern(inv, match, expect, len(names))
-        offsets: Given | None = None
-        if lines is not None:
-            offsets = _of_file(lines, names)
-        elif from_group is not None:
-            offsets = _of_group(client, from_group, names, choices)
-        plan = plan_reset(client, names, target, choices, given=offsets, create=create)
-        carry_out(inv, client, plan, dry_run=dry_run, moment=_moment(target))
+        names = choose(client, options.groups, options.match, options.type_, with_commits=True)
+        if not options.dry_run:
+            check_pattern(inv, options.match, options.expect, len(names))
+        offsets = read_explicit(client, names)
+        plan = plan_reset(client, names, target, choices, offsets=offsets, create=options.create)
+        carry_out(inv, client, plan, dry_run=options.dry_run, moment=_moment(target))
 
 
 def _moment(target: ResetTarget) -> str | None:
@@ -161,18 +160,18 @@ def _offset_text(offset: int | None) -> str:
     return "no commit" if offset is None else str(offset)
 
 
-def _target(targets: Mapping[str, object]) -> ResetTarget:
+def _target(options: ResetArguments) -> ResetTarget:
     """Return the target that is set. Raises UsageError for none, several, and for an invalid offset, time or shift."""
     import time
 
     from kctl.groups.reset_rules import ResetTarget, To, parse_ago, parse_offset, parse_shift, parse_time
 
-    options = [name for name, value in targets.items() if value not in (None, False)]
-    if len(options) != 1:
-        message = f"{' and '.join(options)} exclude each other" if options else "no target is set"
-        raise UsageError(message, hint=f"set one of {', '.join(targets)}")
-    (name,) = options
-    text = str(targets[name])
+    selected = [name for name in _TARGETS if _value(options, name) not in (None, False)]
+    if len(selected) != 1:
+        message = f"{' and '.join(selected)} exclude each other" if selected else "no target is set"
+        raise UsageError(message, hint=f"set one of {', '.join(_TARGETS)}")
+    (name,) = selected
+    text = str(_value(options, name))
     now_ms = round(time.time() * 1000)
     if name == "--to-offset":
         return ResetTarget(To.OFFSET, parse_offset(text))
@@ -186,44 +185,35 @@ def _target(targets: Mapping[str, object]) -> ResetTarget:
     return ResetTarget(plain.get(name, To.GIVEN))
 
 
-def _check_scope(topics: bool, all_topics: bool, *, offsets_given: bool) -> None:
-    if topics and all_topics:
+def _value(options: ResetArguments, option: str) -> object:
+    return getattr(options, option.removeprefix("--").replace("-", "_"))
+
+
+def _check_scope(options: ResetArguments) -> None:
+    if options.topic and options.all_topics:
         raise UsageError("--topic and --all-topics exclude each other")
-    if not topics and not all_topics and not offsets_given:
+    if not (options.topic or options.all_topics or options.from_file is not None or options.from_group is not None):
         raise UsageError(
             "no topic is selected",
             hint="set --topic TOPIC[:PARTITIONS], or --all-topics to reset all",
         )
 
 
-def _read_file(path: Path | None) -> list[FileOffset] | None:
+def _explicit_offsets(
+    options: ResetArguments, choices: Sequence[TopicChoice]
+) -> Callable[[ClusterClient, Sequence[str]], ExplicitOffsets | None]:
+    """Return a function that returns the offsets of a file or another group for groups; None without either.
+
+    The file is read here, before kctl connects.
+    """
+    from kctl.cluster.groups.names import check_group_id
+    from kctl.groups.explicit_offsets import offsets_of_file, offsets_of_group
     from kctl.groups.offsets_file import read_offsets_file
 
-    return None if path is None else read_offsets_file(path)
-
-
-def _of_file(lines: Sequence[FileOffset], names: Sequence[str]) -> Given:
-    """Return the file's offsets of each group named. Raises UsageError if a group has none."""
-    from kctl.groups.offsets_file import by_group
-
-    offsets = by_group(lines, only=names[0] if len(names) == 1 else None)
-    missing = [name for name in names if name not in offsets]
-    if missing:
-        available = ", ".join(repr(name) for name in sorted(offsets)[:5])
-        raise UsageError(f"the file has no offsets for group {missing[0]!r}", hint=f"it has offsets for {available}")
-    return {name: offsets[name] for name in names}
-
-
-def _of_group(client: ClusterClient, source: str, names: Sequence[str], choices: Sequence[TopicChoice]) -> Given:
-    """Return another group's commits, for each of `names`. Raises NotFound, Refused if it has none, NotAuthorized."""
-    from kctl.groups.commit import OffsetToCommit
-    from kctl.groups.export import exported
-
-    committed = exported(client, [source], choices)
-    if not committed:
-        scope = " for the selected topics" if choices else ""
-        raise Refused(
-            f"group {source!r} has no commits{scope}", hint="nothing was changed", reason=Reason.NOTHING_TO_DO
-        )
-    offsets = {TopicPartition(row.topic, row.partition): OffsetToCommit(row.committed_offset) for row in committed}
-    return dict.fromkeys(names, offsets)
+    if options.from_file is not None:
+        lines = read_offsets_file(options.from_file)
+        return lambda _client, names: offsets_of_file(lines, names)
+    if options.from_group is not None:
+        source = check_group_id(options.from_group)
+        return lambda client, names: offsets_of_group(client, source, names, choices)
+    return lambda _client, _names: None

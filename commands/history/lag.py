@@ -124,11 +124,12 @@ def lag(ctx: typer.Context, options: LagOptions) -> None:
 
 def report_lag(inv: Invocation, options: LagOptions, engine: Callable[[], ReportEngine]) -> None:
     """Run `kctl history lag` or `kctl spark lag`. engine: called once the other options are validated."""
+    from kctl.history.lag.limits import parse_limits
     from kctl.lag.selection import names_of
 
     groups, topics = names_of(options.group, options.match), names_of(options.topic)
     when = _when(options)
-    limits = _limits(options.fail_on, options.by)
+    limits = parse_limits(options.fail_on or (), options.by)
     if options.explain and options.by is not By.PARTITION:
         raise UsageError("--explain works with --by partition only", hint="remove --by")
     runner = engine()
@@ -151,7 +152,7 @@ def report_lag(inv: Invocation, options: LagOptions, engine: Callable[[], Report
         *skipped_share_groups(plan.share, alarming=gate or not groups.everything),
     ]
     with incomplete_after_verdict(incomplete_reasons):
-        _judge(rows, options.by, options.max_lag, limits)
+        _judge(rows, options, limits)
         if not rows and not plan.silent and not (gate and groups.exact):
             require_match(groups, topics)
         if gate:
@@ -252,18 +253,6 @@ def _now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def _limits(texts: Sequence[str] | None, by: By) -> list[Limit]:
-    from kctl.history.lag.limits import parse_limit
-
-    limits = [parse_limit(text) for text in texts or ()]
-    for limit in limits:
-        if limit.partitions_only and by is not By.PARTITION:
-            raise UsageError(
-                f"--fail-on {limit.text} applies to partitions only: a {by.value} is OK, WARN or ERR", hint="use ERR"
-            )
-    return limits
-
-
 def _plan(inv: Invocation, when: _When, request: LagRequest, observe_s: float) -> LagPlan:
     from kctl.history.lag.plan import plan_live
 
@@ -339,26 +328,8 @@ def _remarks(plan: LagPlan, rows: list[Any], limits: Sequence[Limit], selected: 
         output.warn(f"{count} rows could not be checked against every limit: values are unknown")
 
 
-def _judge(rows: list[Any], by: By, max_lag: int | None, limits: Sequence[Limit]) -> None:
-    """Raise NotHealthy if a row breaks a limit."""
-    from kctl.base.text import counted
-    from kctl.errors import NotHealthy
-    from kctl.history.lag.limits import broken_limits
-    from kctl.history.lag.totals import severity
+def _judge(rows: list[Any], options: LagOptions, limits: Sequence[Limit]) -> None:
+    from kctl.history.lag.gate import check_limits
 
-    check_limit(rows, by, max_lag)
-    violations = broken_limits(sorted(rows, key=severity), limits)
-    if not violations:
-        return
-    texts = [
-        f"{counted(each.rows, by.value)} {each.limit.predicate(each.rows)}:"
-        f" {row_name(each.worst)} {each.limit.describe(each.worst)}"
-        for each in violations
-    ]
-    for text in texts[1:]:
-        output.warn(text)
-    raise NotHealthy(
-        texts[0],
-        hint="",
-        details={"over_limit": violations[0].rows, "limits": {each.limit.text: each.rows for each in violations}},
-    )
+    check_limit(rows, options.by, options.max_lag)
+    check_limits(rows, options.by, limits, output.warn)

@@ -23,7 +23,7 @@ from kctl.errors import ExitCode, OperationFailed, UsageError
 
 if TYPE_CHECKING:
     from kctl.history.snapshots.commit import PassReport
-    from kctl.history.snapshots.run import Pace
+    from kctl.history.snapshots.run import Schedule
 
 _REQUEST_TIMEOUT_S = 10.0
 _MIN_INTERVAL_S = 1.0
@@ -68,7 +68,7 @@ def collect_snapshots(inv: Invocation, options: SnapshotOptions) -> None:
     from kctl.history.packages import need_packages
 
     store, once = options.store, options.once
-    pace, keep_ms = _pace(inv, once=once, every=options.every, for_=options.for_), _keep_ms(options.keep)
+    schedule, keep_ms = _schedule(inv, once=once, every=options.every, for_=options.for_), _keep_ms(options.keep)
     need_packages()
     from kctl.history.snapshots import lock
     from kctl.history.snapshots.collect import Collector
@@ -84,7 +84,7 @@ def collect_snapshots(inv: Invocation, options: SnapshotOptions) -> None:
             passes = run(
                 create_store(store, cluster_id),
                 lambda at_ms: collector.take_pass(client, at_ms),
-                pace,
+                schedule,
                 warn=output.warn,
                 keep_ms=keep_ms,
             )
@@ -95,14 +95,14 @@ def collect_snapshots(inv: Invocation, options: SnapshotOptions) -> None:
                 _follow(inv, passes)
 
 
-def _pace(inv: Invocation, *, once: bool, every: str | None, for_: str | None) -> Pace:
+def _schedule(inv: Invocation, *, once: bool, every: str | None, for_: str | None) -> Schedule:
     from kctl.base.units import parse_duration_ms
-    from kctl.history.snapshots.run import Pace
+    from kctl.history.snapshots.run import Schedule
 
     if once:
         if every is not None or for_ is not None:
             raise UsageError("--once does not go with --every or --for")
-        return Pace()
+        return Schedule()
     if inv.output not in output.FOR_PEOPLE | {"json"}:
         raise UsageError("continuous passes are shown as a table or with -o json", hint="use --once for other formats")
     every_s = parse_duration_ms(every or "60s") / 1000
@@ -111,7 +111,7 @@ def _pace(inv: Invocation, *, once: bool, every: str | None, for_: str | None) -
     for_s = None if for_ is None else parse_duration_ms(for_) / 1000
     if for_s is not None and for_s <= 0:
         raise UsageError("--for must be greater than 0")
-    return Pace(every_s, for_s)
+    return Schedule(every_s, for_s)
 
 
 def _keep_ms(keep: str | None) -> int | None:

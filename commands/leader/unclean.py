@@ -47,7 +47,7 @@ def elect_unclean(
             f"Elect leaders of {_names(planned.losses)} of {client.target.name} from replicas that are not in sync? "
             "This loses records permanently; starting the brokers that are down would not.",
             *names,
-            given=inv.confirm_cluster,
+            typed=inv.confirm_cluster,
             reason=protectors[0].reason if protectors else "",
         )
         basis.check()

@@ -25,7 +25,7 @@ from kctl.errors import Reason, Refused, UsageError
 if TYPE_CHECKING:
     from kctl.playbook.model import Playbook
     from kctl.playbook.parameters import Values
-    from kctl.playbook.run.run_journal import RunState
+    from kctl.playbook.run.run_journal import RecordedRun
 
 
 def resume(
@@ -83,7 +83,7 @@ def resume(
             carry_out(inv, playbook, values, place, settings, file, state, report_to)
 
 
-def _values(state: RunState, playbook: Playbook, secrets: list[str]) -> Values:
+def _values(state: RecordedRun, playbook: Playbook, secrets: list[str]) -> Values:
     """Return the values from the journal; the user must provide secrets again. Raises UsageError, Refused."""
     from kctl.playbook.parameters import ENVIRONMENT, collect
 
@@ -103,7 +103,7 @@ def _values(state: RunState, playbook: Playbook, secrets: list[str]) -> Values:
     return values
 
 
-def _resume_point(state: RunState) -> str:
+def _resume_point(state: RecordedRun) -> str:
     """Return the step at which the run resumes, for display."""
     from kctl.playbook.run.run_journal import without_items
 
@@ -115,7 +115,7 @@ def _resume_point(state: RunState) -> str:
     return remaining[0] if remaining else "its end"
 
 
-def _place(inv: Invocation, state: RunState) -> RunTarget:
+def _place(inv: Invocation, state: RecordedRun) -> RunTarget:
     """Return the run's cluster, unless the options choose another address."""
     where = state.header["where"]
     if inv.context is None and inv.bootstrap_server is None:
@@ -128,7 +128,7 @@ def _place(inv: Invocation, state: RunState) -> RunTarget:
     return place_of(inv, state.header["cluster_id"] is not None)
 
 
-def _enter_folder(state: RunState) -> None:
+def _enter_folder(state: RecordedRun) -> None:
     """Change to the folder in which the run started, for relative paths in steps. Raises UsageError."""
     folder = Path(state.header["folder"])
     try:

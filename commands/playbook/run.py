@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from kctl.playbook.parameters import Values
     from kctl.playbook.run.report import RunReport, StepReport
     from kctl.playbook.run.run_environment import StepChoice
-    from kctl.playbook.run.run_journal import RunState
+    from kctl.playbook.run.run_journal import RecordedRun
     from kctl.playbook.run.run_settings import RunOutcome, RunSettings
     from kctl.protocol.security import Security
 
@@ -171,7 +171,7 @@ def carry_out(
     place: RunTarget,
     settings: RunSettings,
     file: Journal | None,
-    state: RunState | None,
+    state: RecordedRun | None,
     junit: Path | None,
 ) -> None:
     """Run the playbook and print the report. Raises the error for the exit code."""

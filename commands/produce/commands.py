@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from kctl.commands.produce import options as produce_options
 from kctl.commands.produce.lines import LineOptions, line_parser
-from kctl.commands.produce.options import Acks, Format, OnBadLine
+from kctl.commands.produce.options import Acks, Format, OnBadLine, ProduceArguments
 from kctl.commands.produce.report import checked, report, report_check, speed
 from kctl.commands.terminal import output
-from kctl.commands.terminal.codecs import Compression
 from kctl.commands.terminal.interrupts import told_when_interrupted, undone_when_terminated
 from kctl.commands.terminal.invocation import invocation
+from kctl.commands.terminal.option_sets import takes_options
 from kctl.errors import KctlError, UsageError
 
 if TYPE_CHECKING:
@@ -33,34 +32,8 @@ if TYPE_CHECKING:
 _STDIN = Path("-")
 
 
-def command(
-    ctx: typer.Context,
-    topic: produce_options.Topic,
-    file: produce_options.File = None,
-    format_: produce_options.LineFormat = Format.TEXT,
-    key: produce_options.Key = None,
-    key_separator: produce_options.KeySeparator = None,
-    header: produce_options.Header = None,
-    parse_headers: produce_options.ParseHeaders = False,
-    headers_delimiter: produce_options.HeadersDelimiter = "\\t",
-    headers_separator: produce_options.HeadersSeparator = ",",
-    headers_key_separator: produce_options.HeadersKeySeparator = ":",
-    null_marker: produce_options.NullMarker = None,
-    partition: produce_options.Partition = None,
-    repartition: produce_options.Repartition = False,
-    timestamp: produce_options.Timestamp = None,
-    template: produce_options.Template = None,
-    size: produce_options.Size = None,
-    count: produce_options.Count = None,
-    rate: produce_options.Rate = None,
-    acks: produce_options.WithAcks = Acks.ALL,
-    compression: produce_options.WithCompression = Compression.NONE,
-    idempotence: produce_options.Idempotence = None,
-    on_bad_line: produce_options.AtBadLine = OnBadLine.STOP,
-    failed_file: produce_options.FailedFile = None,
-    quiet: produce_options.Quiet = False,
-    dry_run: produce_options.DryRun = False,
-) -> None:
+@takes_options(ProduceArguments)
+def command(ctx: typer.Context, options: ProduceArguments) -> None:
     """Write lines of stdin or files to a topic, or generated values.
 
     Prints how many records were acknowledged. Stops at the first record that is not acknowledged (exit code 5), and
@@ -69,35 +42,55 @@ def command(
     Example: kctl produce orders --key-separator : < orders.txt
     """
     from kctl.records.produce.input import check_files
+
+    inv = invocation(ctx)
+    lines = _line_options(options)
+    lines.check(files=bool(options.file))
+    files = [] if lines.is_generated else options.file or [_STDIN]
+    check_files(files)
+    settings = _settings(options, files, timeout_s=inv.timeout_s(30))
+    encoded = options.format_ is not Format.TEXT
+    if options.dry_run:
+        _check(inv, files, settings, line_parser(lines), encoded=encoded, quiet=options.quiet)
+    else:
+        _produce(inv, files, settings, line_parser(lines), options.failed_file, encoded=encoded, quiet=options.quiet)
+
+
+def _line_options(arguments: ProduceArguments) -> LineOptions:
+    separators = (arguments.headers_delimiter, arguments.headers_separator, arguments.headers_key_separator)
+    return LineOptions(
+        arguments.format_,
+        arguments.key,
+        arguments.key_separator,
+        _headers(arguments.header),
+        separators if arguments.parse_headers else None,
+        arguments.null_marker,
+        _moment(arguments.timestamp),
+        arguments.partition,
+        arguments.repartition,
+        arguments.template,
+        arguments.size,
+        arguments.on_bad_line is OnBadLine.ACCEPT,
+    )
+
+
+def _settings(arguments: ProduceArguments, files: list[Path], *, timeout_s: float) -> ProduceOptions:
     from kctl.records.produce.options import ProduceOptions
     from kctl.records.produce.pace import parse_record_rate
 
-    inv = invocation(ctx)
-    separators = (headers_delimiter, headers_separator, headers_key_separator)
-    lines = LineOptions(
-        format_, key, key_separator, _headers(header), separators if parse_headers else None, null_marker,
-        _moment(timestamp), partition, repartition, template, size, on_bad_line is OnBadLine.ACCEPT,
-    )  # fmt: skip
-    lines.check(files=bool(file))
-    files = [] if lines.is_generated else file or [_STDIN]
-    check_files(files)
-    options = ProduceOptions(
-        topic=topic,
-        partition=partition,
+    acks, idempotence = arguments.acks, arguments.idempotence
+    return ProduceOptions(
+        topic=arguments.topic,
+        partition=arguments.partition,
         acks=acks.value,
-        compression=compression.value,
+        compression=arguments.compression.value,
         idempotent=acks is Acks.ALL if idempotence is None else idempotence,
         linger_ms=0 if _typed_in(files) else 5,
-        timeout_s=inv.timeout_s(30),
-        count=count,
-        per_s=parse_record_rate(rate) if rate else None,
-        skip_bad_lines=on_bad_line is OnBadLine.SKIP,
+        timeout_s=timeout_s,
+        count=arguments.count,
+        per_s=parse_record_rate(arguments.rate) if arguments.rate else None,
+        skip_bad_lines=arguments.on_bad_line is OnBadLine.SKIP,
     )
-    encoded = format_ is not Format.TEXT
-    if dry_run:
-        _check(inv, files, options, line_parser(lines), encoded=encoded, quiet=quiet)
-    else:
-        _produce(inv, files, options, line_parser(lines), failed_file, encoded=encoded, quiet=quiet)
 
 
 def _typed_in(files: list[Path]) -> bool:

@@ -54,7 +54,7 @@ def verdict(plan: Plan, execution: Execution) -> list[str]:
         return [f"nothing to do: {state}"]
     lines = []
     if plan.moves or not (plan.leader_changes or plan.log_dirs):
-        lines.append(certificate(plan.moves, "move", plan.lower_bound, deferred=plan.left))
+        lines.append(certificate(plan.moves, "move", plan.lower_bound, deferred=plan.deferred))
     if 0 < plan.forced < plan.moves:
         lines.append(f"{plan.forced:,} of them are mandatory; {plan.moves - plan.forced:,} balance the brokers")
     if plan.leader_changes:

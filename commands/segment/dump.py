@@ -1,14 +1,12 @@
 """kctl segment dump: show log files as tables, JSON Lines, CSV, or in the format of kafka-dump-log.sh."""
 
-# ruff: noqa: ARG001 - a command with this many options reads them from ctx.params
-
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -18,13 +16,14 @@ from kctl.commands.segment.columns import (
     COORDINATOR_COLUMNS,
     METADATA_COLUMNS,
     WIDE,
-    Size,
     batch_marks,
     message_limit,
 )
+from kctl.commands.segment.dump_options import ALL_BYTES, DumpArguments
 from kctl.commands.segment.streams import stream
 from kctl.commands.terminal import output
 from kctl.commands.terminal.invocation import Invocation, invocation, more_formats
+from kctl.commands.terminal.option_sets import takes_options
 from kctl.commands.terminal.output import Column
 from kctl.errors import NotHealthy, UsageError
 
@@ -36,85 +35,15 @@ if TYPE_CHECKING:
     from kctl.segment.log.parallel import Processes
 
 
-_ALL_BYTES = 2**31 - 1  # the default of DumpLogSegments
 _NOT_FOR_KAFKA = (
     "offsets", "since", "until", "key", "key_regex", "grep", "producer_id", "transactional", "limit", "follow",
 )  # fmt: skip
 _ONLY_FOR_KAFKA = ("index_sanity_check", "verify_index_only", "skip_record_metadata", "jobs")
-_DECODERS = "string, long, integer, double, bytes, or Kafka's decoder class."
 
 
 @more_formats("kafka")
-def dump(
-    ctx: typer.Context,
-    paths: Annotated[
-        list[str] | None, typer.Argument(metavar="FILE…", help="Files of a log, or a partition folder.")
-    ] = None,
-    files: Annotated[
-        str | None, typer.Option(metavar="A,B", help="Comma-separated files, as for kafka-dump-log.sh.")
-    ] = None,
-    records: Annotated[bool, typer.Option("--records", help="Show a row per record instead of per batch.")] = False,
-    offsets: Annotated[
-        str | None, typer.Option(metavar="A..B", help="Only these offsets, both included; also A.. or ..B.")
-    ] = None,
-    since: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="Only from this time on, e.g. -2h or ISO 8601, UTC if no zone is given."),
-    ] = None,
-    until: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="Only before this time, e.g. -1h or ISO 8601, UTC if no zone is given."),
-    ] = None,
-    key: Annotated[str | None, typer.Option(metavar="TEXT", help="Only records with this key.")] = None,
-    key_regex: Annotated[
-        str | None, typer.Option(metavar="REGEX", help="Only records whose key contains a match.")
-    ] = None,
-    grep: Annotated[
-        str | None, typer.Option(metavar="REGEX", help="Only records whose key, value or headers contain a match.")
-    ] = None,
-    producer_id: Annotated[int | None, typer.Option(help="Only batches of this producer id.")] = None,
-    transactional: Annotated[bool | None, typer.Option(help="Only batches in, or outside, transactions.")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Maximum number of rows (default: no limit).")] = None,
-    follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Continue as the last file grows, and in new segments.")
-    ] = False,
-    print_data_log: Annotated[
-        bool, typer.Option("--print-data-log", help="Show records with keys and values.")
-    ] = False,
-    deep_iteration: Annotated[
-        bool, typer.Option("--deep-iteration", help="Show records without keys and values.")
-    ] = False,
-    index_sanity_check: Annotated[
-        bool, typer.Option("--index-sanity-check", help="-o kafka: only the broker's sanity check of indexes.")
-    ] = False,
-    verify_index_only: Annotated[
-        bool, typer.Option("--verify-index-only", help="-o kafka: index mismatches only, no entries.")
-    ] = False,
-    skip_record_metadata: Annotated[
-        bool, typer.Option("--skip-record-metadata", help="-o kafka: keys and values without metadata.")
-    ] = False,
-    max_bytes: Annotated[int, typer.Option(min=0, help="Maximum bytes to read from each log.")] = _ALL_BYTES,
-    max_message_size: Size = None,
-    jobs: Annotated[int, typer.Option(min=1, max=64, help="-o kafka: number of processes that decode records.")] = 1,
-    key_decoder_class: Annotated[str | None, typer.Option(metavar="NAME", help=_DECODERS)] = None,
-    value_decoder_class: Annotated[str | None, typer.Option(metavar="NAME", help=_DECODERS)] = None,
-    offsets_decoder: Annotated[
-        bool, typer.Option("--offsets-decoder", help="Decode records of __consumer_offsets.")
-    ] = False,
-    transaction_log_decoder: Annotated[
-        bool, typer.Option("--transaction-log-decoder", help="Decode records of __transaction_state.")
-    ] = False,
-    cluster_metadata_decoder: Annotated[
-        bool, typer.Option("--cluster-metadata-decoder", help="Decode records of __cluster_metadata.")
-    ] = False,
-    remote_log_metadata_decoder: Annotated[
-        bool, typer.Option("--remote-log-metadata-decoder", help="Decode records of __remote_log_metadata.")
-    ] = False,
-    share_group_state_decoder: Annotated[
-        bool,
-        typer.Option("--share-group-state-decoder", help="Decode records of __share_group_state (Kafka 4.1 or later)."),
-    ] = False,
-) -> None:
+@takes_options(DumpArguments)
+def dump(ctx: typer.Context, options: DumpArguments) -> None:
     """Show the batches or records of log files.
 
     Exit code 1 if a file is damaged. Output formats: table, wide, json (JSON Lines), csv and kafka; not yaml. Damaged
@@ -131,30 +60,30 @@ def dump(
     Example: kctl segment dump 00000000000000000000.timeindex /var/kafka/replication-offset-checkpoint
     """
     inv = invocation(ctx)
-    chosen = _paths(paths, files)
-    _check_options(inv.output, ctx.params)
+    chosen = _paths(options)
+    _check_options(inv.output, options)
     if inv.output == "kafka":
-        _as_kafka_prints_it(chosen, ctx.params)
+        _as_kafka_prints_it(chosen, options)
     else:
-        _for_people_and_programs(inv, chosen, ctx.params)
+        _for_people_and_programs(inv, chosen, options)
 
 
-def _check_options(chosen: str | None, params: Mapping[str, Any]) -> None:
+def _check_options(chosen: str | None, arguments: DumpArguments) -> None:
     """Raise UsageError for an option that the output format does not support."""
     others = _NOT_FOR_KAFKA if chosen == "kafka" else _ONLY_FOR_KAFKA
     for name in others:
-        if params[name] not in {None, False, 1}:
+        if getattr(arguments, name) not in {None, False, 1}:
             option = f"--{name.replace('_', '-')}"
             if chosen == "kafka":
                 raise UsageError(f"{option} is not supported with -o kafka", hint="use `-o json`")
             raise UsageError(f"{option} requires -o kafka", hint=f"add `-o kafka`, or remove {option}")
 
 
-def _paths(paths: list[str] | None, files: str | None) -> list[str]:
+def _paths(options: DumpArguments) -> list[str]:
     """Return the files; a folder stands for its .log files."""
     from kctl.segment.log.partition import is_folder
 
-    arguments = [*(paths or []), *(name for name in (files or "").split(",") if name)]
+    arguments = [*(options.paths or []), *(name for name in (options.files or "").split(",") if name)]
     if not arguments:
         raise UsageError("no file given", hint="pass a file, e.g. `kctl segment dump 00000000000000000000.log`")
     return [name for each in arguments for name in (_logs_of(each) if is_folder(Path(each)) else [each])]
@@ -170,10 +99,10 @@ def _logs_of(folder: str) -> list[str]:
 # --- -o kafka -------------------------------------------------------------------------------------------------------
 
 
-def _as_kafka_prints_it(names: list[str], params: Mapping[str, Any]) -> None:
+def _as_kafka_prints_it(names: list[str], arguments: DumpArguments) -> None:
     from kctl.segment.dump.kafka_text import KafkaText
 
-    text = KafkaText(_kafka_options(params), output.raw_writer(), _processes(params["jobs"]))
+    text = KafkaText(_kafka_options(arguments), output.raw_writer(), _processes(arguments.jobs))
     for name in names:
         text.dump(name)
     sys.stdout.flush()
@@ -201,42 +130,42 @@ def _processes(jobs: int) -> Processes | None:
     return Processes(jobs, sys.stdout.fileno(), sys.stdout.buffer.flush)
 
 
-def _kafka_options(params: Mapping[str, Any]) -> KafkaTextOptions:
+def _kafka_options(arguments: DumpArguments) -> KafkaTextOptions:
     from kctl.base.units import parse_size
     from kctl.segment.dump.kafka_text_options import MAX_MESSAGE_BYTES, KafkaTextOptions
 
-    parser, plain = _parser(params)
-    size = params["max_message_size"]
+    parser, plain = _parser(arguments)
+    size = arguments.max_message_size
     return KafkaTextOptions(
-        deep=params["deep_iteration"] or params["records"] or parser is not None,
+        deep=arguments.deep_iteration or arguments.records or parser is not None,
         parser=parser,
         plain=plain,
-        skip_record_metadata=params["skip_record_metadata"],
-        verify_only=params["verify_index_only"],
-        sanity_only=params["index_sanity_check"],
-        max_bytes=params["max_bytes"],
+        skip_record_metadata=arguments.skip_record_metadata,
+        verify_only=arguments.verify_index_only,
+        sanity_only=arguments.index_sanity_check,
+        max_bytes=arguments.max_bytes,
         max_message_bytes=MAX_MESSAGE_BYTES if size is None else parse_size(size),
     )
 
 
-def _internal_topic(params: Mapping[str, Any]) -> str | None:
+def _internal_topic(arguments: DumpArguments) -> str | None:
     """Return the internal topic whose decoder is requested, the first one if several are."""
     names = ("offsets", "transaction_log", "cluster_metadata", "remote_log_metadata", "share_group_state")
-    return next((name for name in names if params[f"{name}_decoder"]), None)
+    return next((name for name in names if getattr(arguments, f"{name}_decoder")), None)
 
 
-def _parser(params: Mapping[str, Any]) -> tuple[Parser | None, bool]:
+def _parser(arguments: DumpArguments) -> tuple[Parser | None, bool]:
     """Return the parser of keys and values, and True if it prints them unchanged."""
     from kctl.segment.dump import decoders
 
-    internal = _internal_topic(params)
+    internal = _internal_topic(arguments)
     if internal is not None:
         from kctl.segment.dump import internal_topics
 
         return internal_topics.TEXTS[internal], False
-    names = params["key_decoder_class"], params["value_decoder_class"]
+    names = arguments.key_decoder_class, arguments.value_decoder_class
     if names == (None, None):
-        return (decoders.TEXT, True) if params["print_data_log"] else (None, True)
+        return (decoders.TEXT, True) if arguments.print_data_log else (None, True)
     key, value = (decoders.decoder(name or "string") for name in names)
     return decoders.parser(key, value), False
 
@@ -244,21 +173,21 @@ def _parser(params: Mapping[str, Any]) -> tuple[Parser | None, bool]:
 # --- tables, JSON Lines, CSV ----------------------------------------------------------------------------------------
 
 
-def _for_people_and_programs(inv: Invocation, names: list[str], params: Mapping[str, Any]) -> None:
+def _for_people_and_programs(inv: Invocation, names: list[str], arguments: DumpArguments) -> None:
     from kctl.segment.dump.dump import DumpOptions, DumpRun, row_types
     from kctl.segment.log.partition import offset_of
 
     if inv.output == "yaml":
         raise UsageError("-o yaml is not supported by `kctl segment dump`", hint="use `-o json`")
-    decode = _row_decoder(params)
+    decode = _row_decoder(arguments)
     options = DumpOptions(
-        query=_query(params),
-        records=params["records"] or params["print_data_log"] or params["deep_iteration"] or decode is not None,
-        limit=params["limit"],
-        follow=params["follow"],
+        query=_query(arguments),
+        records=arguments.records or arguments.print_data_log or arguments.deep_iteration or decode is not None,
+        limit=arguments.limit,
+        follow=arguments.follow,
         idle_s=inv.timeout_s(0) if inv.timeout else None,
-        max_bytes=params["max_bytes"] if params["max_bytes"] < _ALL_BYTES else None,
-        max_message_bytes=message_limit(params["max_message_size"]),
+        max_bytes=arguments.max_bytes if arguments.max_bytes < ALL_BYTES else None,
+        max_message_bytes=message_limit(arguments.max_message_size),
         decode=decode,
         json_lines=inv.output == "json",
     )
@@ -271,7 +200,7 @@ def _for_people_and_programs(inv: Invocation, names: list[str], params: Mapping[
         rows = _texts(run) if inv.output == "json" else _without_remarks(run.rows())
         output.stream(rows, [], inv.output, row_type=types[0])
     else:
-        columns = _columns(params, wide=inv.output == "wide")
+        columns = _columns(arguments, wide=inv.output == "wide")
         # Messages of internal topics, and -o wide, are too wide for tables.
         blocks = inv.output == "wide" or columns["RecordRow"] in (METADATA_COLUMNS, COORDINATOR_COLUMNS)
         titles = len(paths) > 1 or any(path.suffix == ".log" and offset_of(path) is None for path in paths)
@@ -286,16 +215,16 @@ def _texts(run: DumpRun) -> Iterator[Row | bytes | None]:
     return (row.text if isinstance(row, JsonLines) else row for row in run.rows_and_lines())
 
 
-def _row_decoder(params: Mapping[str, Any]) -> RowDecoder | None:
+def _row_decoder(arguments: DumpArguments) -> RowDecoder | None:
     """Return the decoder of keys and values; None: text or base64."""
     from kctl.segment.dump.decoders import decoder_name
 
-    internal = _internal_topic(params)
+    internal = _internal_topic(arguments)
     if internal is not None:
         from kctl.segment.dump.row_decoders import INTERNAL_TOPICS
 
         return INTERNAL_TOPICS[internal]
-    names = params["key_decoder_class"], params["value_decoder_class"]
+    names = arguments.key_decoder_class, arguments.value_decoder_class
     if names == (None, None):
         return None
     from kctl.segment.dump.row_decoders import of_types
@@ -304,32 +233,32 @@ def _row_decoder(params: Mapping[str, Any]) -> RowDecoder | None:
     return of_types(key, value)
 
 
-def _query(params: Mapping[str, Any]) -> Query:
+def _query(arguments: DumpArguments) -> Query:
     from kctl.base.moments import parse_moment
     from kctl.segment.dump.query import Query
     from kctl.segment.log.ranges import parse_offsets, parse_pattern
 
-    first, last = parse_offsets(params["offsets"]) if params["offsets"] else (None, None)
+    first, last = parse_offsets(arguments.offsets) if arguments.offsets else (None, None)
     return Query(
         first=first,
         last=last,
-        since_ms=parse_moment(params["since"]) if params["since"] else None,
-        until_ms=parse_moment(params["until"]) if params["until"] else None,
-        key=None if params["key"] is None else params["key"].encode("utf-8", "surrogateescape"),
-        key_pattern=parse_pattern("--key-regex", params["key_regex"]) if params["key_regex"] else None,
-        pattern=parse_pattern("--grep", params["grep"]) if params["grep"] else None,
-        producer_id=params["producer_id"],
-        transactional=params["transactional"],
+        since_ms=parse_moment(arguments.since) if arguments.since else None,
+        until_ms=parse_moment(arguments.until) if arguments.until else None,
+        key=None if arguments.key is None else arguments.key.encode("utf-8", "surrogateescape"),
+        key_pattern=parse_pattern("--key-regex", arguments.key_regex) if arguments.key_regex else None,
+        pattern=parse_pattern("--grep", arguments.grep) if arguments.grep else None,
+        producer_id=arguments.producer_id,
+        transactional=arguments.transactional,
     )
 
 
-def _columns(params: Mapping[str, Any], *, wide: bool) -> dict[str, list[Column]]:
+def _columns(arguments: DumpArguments, *, wide: bool) -> dict[str, list[Column]]:
     """Return the columns by row class name."""
     if wide:
         return {**COLUMNS, **WIDE}
-    if params["cluster_metadata_decoder"] or params["remote_log_metadata_decoder"]:
+    if arguments.cluster_metadata_decoder or arguments.remote_log_metadata_decoder:
         return {**COLUMNS, "RecordRow": METADATA_COLUMNS}
-    if params["offsets_decoder"] or params["transaction_log_decoder"] or params["share_group_state_decoder"]:
+    if arguments.offsets_decoder or arguments.transaction_log_decoder or arguments.share_group_state_decoder:
         return {**COLUMNS, "RecordRow": COORDINATOR_COLUMNS}
     return COLUMNS
 

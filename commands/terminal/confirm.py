@@ -42,17 +42,17 @@ def confirm(question: str, *, yes: bool) -> None:
         raise NotConfirmed("not confirmed; nothing was changed", hint="")
 
 
-def confirm_name(question: str, *names: str, given: str | None, reason: str = "") -> None:
-    """Ask the user to type one of `names`, unless `given` (--confirm-cluster) is one of them.
+def confirm_name(question: str, *names: str, typed: str | None, reason: str = "") -> None:
+    """Ask the user to type one of `names`, unless `typed` (--confirm-cluster) is one of them.
 
-    reason: why a name is required, e.g. the context that protects the cluster. Raises UsageError if `given` is another
+    reason: why a name is required, e.g. the context that protects the cluster. Raises UsageError if `typed` is another
     name, and NotConfirmed as `confirm` does.
     """
     either = " or ".join(names)
-    if given is not None:
-        if given not in names:
+    if typed is not None:
+        if typed not in names:
             raise UsageError(
-                f"--confirm-cluster is {given!r}, but the command would act on {' or '.join(map(repr, names))}",
+                f"--confirm-cluster is {typed!r}, but the command would act on {' or '.join(map(repr, names))}",
                 hint=f"{reason}; nothing was changed" if reason else "nothing was changed",
             )
         return

@@ -133,7 +133,7 @@ class Invocation:
         guards = self.protectors(target) if target is not None else ()
         if guards:
             names = [each.name for each in guards]
-            confirm.confirm_name(question, *names, given=self.confirm_cluster, reason=guards[0].reason)
+            confirm.confirm_name(question, *names, typed=self.confirm_cluster, reason=guards[0].reason)
         else:
             confirm.confirm(question, yes=self.yes)
         if basis is not None:

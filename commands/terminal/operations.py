@@ -180,17 +180,17 @@ def command_line(operation: Operation, arguments: Mapping[str, Any]) -> list[str
             raise UsageError(f"{operation.name} has no argument {name}", hint=_suggestion(name, params))
     for name, param in params.items():
         value = arguments.get(name)
-        given = operation.argument(name)
-        assert given is not None
+        argument = operation.argument(name)
+        assert argument is not None
         if value is None:
-            if given.required:  # the next argument would take its place
-                raise UsageError(f"{operation.name} needs {name}", hint=given.help or f"{name}: {given.metavar}")
+            if argument.required:  # the next argument would take its place
+                raise UsageError(f"{operation.name} needs {name}", hint=argument.help or f"{name}: {argument.metavar}")
             continue
-        if given.kind == "flag":
+        if argument.kind == "flag":
             options += _flag(operation, param, value)
             continue
-        texts = _texts(operation, given, value)
-        if given.positional:
+        texts = _texts(operation, argument, value)
+        if argument.positional:
             positional += texts
         else:
             option = max(param.opts, key=len)

@@ -136,8 +136,8 @@ def lag_table(rows: Sequence[Any], by: By, *, members: bool) -> Table:
 
     documents = jsonable(rows)
     if by is By.PARTITION:
-        shown = members and any(row["client_id"] for row in documents)
-        return Table(with_rare(lag_columns(with_members=shown), documents), documents, empty="no commits")
+        with_members = members and any(row["client_id"] for row in documents)
+        return Table(with_rare(lag_columns(with_members=with_members), documents), documents, empty="no commits")
     columns = [
         Column("group", name=True),
         Column("state"),

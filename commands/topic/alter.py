@@ -7,20 +7,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kctl.base.outcomes import ItemResult, any_changed, reasons
-from kctl.base.text import counted, some_of
+from kctl.base.outcomes import ItemResult, any_changed
+from kctl.base.text import counted
 from kctl.cluster.partition_numbers import MOST
 from kctl.commands.terminal import output
 from kctl.commands.terminal.expect import EXPECT, check_pattern
 from kctl.commands.terminal.invocation import Invocation, invocation
 from kctl.commands.terminal.output import Column, Table
 from kctl.commands.terminal.topic_options import CONFIG, MATCH, NAMES
-from kctl.errors import OperationFailed, UsageError
+from kctl.errors import UsageError
 
 if TYPE_CHECKING:
-    from kctl.model import ClusterState, TopicState
+    from kctl.model import ClusterState
     from kctl.protocol.client import ClusterClient
-    from kctl.topics.alter import AlteredTopic, TopicChange
+    from kctl.topics.alter import AlteredTopic
+    from kctl.topics.alter_request import AlterRequest
 
 DEFAULT = "(default)"  # brokers do not report every default before it takes effect
 
@@ -54,30 +55,38 @@ def alter(
     from kctl.cluster.topics import choose_to_change
     from kctl.topics.alter import alter_topics, plan_alter
     from kctl.topics.basis import of_altered
+    from kctl.topics.verdicts import require_altered
 
     inv = invocation(ctx)
     if partitions is None and replica_assignment is None and not config and not delete_config:
         raise UsageError("nothing to change", hint="set --partitions, --config KEY=VALUE or --delete-config KEY")
-    configs = _configs(config or [], delete_config or [])
+    request = _request(partitions, replica_assignment, _configs(config or [], delete_config or []))
     with inv.connect() as client:
         state, chosen = choose_to_change(client, names or (), match or ())
-        changes = [_change(topic, partitions, replica_assignment, configs) for topic in chosen]
+        changes = [request.change_of(topic) for topic in chosen]
         plan = plan_alter(client, state, changes)
         to_alter = [row for row in plan if row.result is ItemResult.WOULD_ALTER]
         if dry_run or not to_alter:
-            emit_altered(inv, plan)
-            warn_of(client, plan, state)
+            _emit(inv, plan)
+            _warn(client, plan, state)
             return
         if not inv.yes:
-            show_plan(to_alter)
-        warn_of(client, plan, state)
+            _show_plan(to_alter)
+        _warn(client, plan, state)
         check_pattern(inv, match, expect, len(chosen))
         question = f"Change {counted(len(to_alter), 'topic')} of {client.target.name}?"
         inv.confirm(question, target=client.target, basis=of_altered(client, state, plan))
         with output.progress("changing") as bar:
             rows = alter_topics(client, changes, plan, timeout_s=inv.timeout_s(30), progress=bar.update)
-    emit_altered(inv, rows)
-    raise_unaltered(rows)
+    _emit(inv, rows)
+    require_altered(rows)
+
+
+def _warn(client: ClusterClient, rows: Sequence[AlteredTopic], state: ClusterState) -> None:
+    from kctl.topics.change_warnings import alter_warnings
+
+    for line in alter_warnings(client, rows, state):
+        output.warn(line)
 
 
 def _configs(set_: Sequence[str], unset: Sequence[str]) -> dict[str, str | None]:
@@ -90,55 +99,24 @@ def _configs(set_: Sequence[str], unset: Sequence[str]) -> dict[str, str | None]
     return {**values, **dict.fromkeys(unset)}
 
 
-def _change(
-    topic: TopicState, partitions: int | None, assignment: str | None, configs: dict[str, str | None]
-) -> TopicChange:
-    from kctl.errors import Reason, Refused
-    from kctl.topics.alter import TopicChange
+def _request(partitions: int | None, assignment: str | None, configs: dict[str, str | None]) -> AlterRequest:
+    from kctl.topics.alter_request import AlterRequest
     from kctl.topics.new_topic import parse_assignment
 
     if assignment is None:
-        return TopicChange(topic.name, partitions, None, configs)
-    assignments = parse_assignment(assignment)
-    if partitions is not None and partitions != len(assignments):
-        raise UsageError(f"--replica-assignment has {len(assignments)} partitions, but --partitions is {partitions}")
-    current = tuple(p.replicas for p in topic.partitions)
-    if assignments[: len(current)] != current:
-        raise Refused(
-            f"--replica-assignment differs from the replicas of existing partitions of topic {topic.name}",
-            hint="show them with `kctl topic describe`, move them with `kctl topic reassign`",
-            reason=Reason.IMPOSSIBLE,
-        )
-    return TopicChange(topic.name, len(assignments), assignments[len(current) :], configs)
+        return AlterRequest(partitions, None, configs)
+    replicas = parse_assignment(assignment)
+    if partitions is not None and partitions != len(replicas):
+        raise UsageError(f"--replica-assignment has {len(replicas)} partitions, but --partitions is {partitions}")
+    return AlterRequest(len(replicas), replicas, configs)
 
 
-def warn_of(client: ClusterClient, rows: Sequence[AlteredTopic], state: ClusterState) -> None:
-    """Warn about the consequences of the changes. state: has the topics."""
-    from kctl.configs.cautions import caution_of
-    from kctl.topics.alter import ORDER_IS_LOST
-    from kctl.topics.retention_loss import loss_warnings
-
-    growing = [row.topic for row in rows if row.partition_count_after > row.partition_count_before]
-    if growing:
-        output.warn(f"{some_of(growing)}: {ORDER_IS_LOST}")
-    for row in rows:
-        factor = min((len(p.replicas) for p in state.topics[row.topic].partitions), default=None)
-        for config in row.config_changes:
-            caution = caution_of(config, factor) if config.result.planned else None
-            if caution:
-                output.warn(f"{row.topic}: {caution}")
-    for warning in loss_warnings(client, {row.topic: row.config_changes for row in rows}, state=state):
-        output.warn(warning)
-
-
-def show_plan(rows: Sequence[AlteredTopic]) -> None:
-    """Print the planned changes to stderr, one line each."""
+def _show_plan(rows: Sequence[AlteredTopic]) -> None:
     for row in _flat(rows):
         output.note(f"{row['topic']}: {row['what']} {_text(row['before'])} -> {_text(row['after'])}")
 
 
-def emit_altered(inv: Invocation, rows: Sequence[AlteredTopic]) -> None:
-    """Emit one row per changed property of each topic."""
+def _emit(inv: Invocation, rows: Sequence[AlteredTopic]) -> None:
     columns = [
         Column("topic", name=True),
         Column("what", "CHANGE"),
@@ -149,13 +127,6 @@ def emit_altered(inv: Invocation, rows: Sequence[AlteredTopic]) -> None:
     ]
     changed = any_changed(rows) or any(any_changed(row.config_changes) for row in rows)
     inv.emit(rows, lambda: [Table(columns, list(_flat(rows)))], changed=changed)
-
-
-def raise_unaltered(rows: Sequence[AlteredTopic]) -> None:
-    """Raise OperationFailed if a change failed or could not be verified."""
-    failed = {row.topic: row.error for row in rows if row.result is ItemResult.FAILED}
-    if failed:
-        raise OperationFailed(f"{len(failed)} of {counted(len(rows), 'topic')} not changed: {reasons(failed)}")
 
 
 def _flat(rows: Sequence[AlteredTopic]) -> Iterator[dict[str, Any]]:

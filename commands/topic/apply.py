@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kctl.base.outcomes import ItemResult, any_changed, reasons
+from kctl.base.outcomes import ItemResult, any_changed
 from kctl.base.text import counted
 from kctl.commands.terminal import output
 from kctl.commands.terminal.invocation import Invocation, invocation
 from kctl.commands.terminal.output import Column, Table
-from kctl.commands.topic.alter import DEFAULT, warn_of
-from kctl.commands.topic.create import raise_leaderless
-from kctl.commands.topic.delete import raise_undeleted, show_losses
-from kctl.errors import NotConfirmed, NotHealthy, OperationFailed, Reason, Refused, UsageError
+from kctl.commands.topic.alter import DEFAULT
+from kctl.commands.topic.delete import show_losses
+from kctl.errors import UsageError
 
 if TYPE_CHECKING:
     from kctl.model import ClusterState
@@ -48,71 +47,36 @@ def apply(
     Example: kctl topic apply -f topics.yaml --dry-run
     """
     from kctl.topics.apply import carry_out, plan_apply, rows_of
+    from kctl.topics.change_warnings import alter_warnings
+    from kctl.topics.prune import prune as delete_unlisted
+    from kctl.topics.prune import pruned_rows, refuse_empty_file, topics_to_prune
     from kctl.topics.spec import read_specs
+    from kctl.topics.verdicts import require_applied, require_matching
 
     inv = invocation(ctx)
     if not prune and (prune_match or prune_expect is not None):
         raise UsageError("--prune-match and --prune-expect require --prune")
     specs = read_specs(file)
-    if prune and not specs and not prune_match:
-        raise Refused(
-            f"{file} contains no topics: --prune would delete every topic",
-            hint="limit it with --prune-match",
-            reason=Reason.COUNT_MISMATCH,
-        )
+    if prune:
+        refuse_empty_file(file, specs, prune_match or ())
     with inv.connect() as client:
         state = client.metadata()
         plan = plan_apply(client, specs, state)
-        to_prune = _topics_to_prune(client, state, plan, prune_match or ()) if prune else []
+        to_prune, doubts = topics_to_prune(client, state, plan, prune_match or ()) if prune else ([], [])
         rows = rows_of(plan, plan.created, plan.altered)
-        warn_of(client, plan.altered, state)
+        for line in (*doubts, *alter_warnings(client, plan.altered, state)):
+            output.warn(line)
         if dry_run or not (plan.todo or to_prune):
-            _emit(inv, [*rows, *_pruned(to_prune)])
-            _raise_differing(plan.todo + len(to_prune))
+            _emit(inv, [*rows, *pruned_rows(to_prune)])
+            require_matching(plan.todo + len(to_prune))
             return
         _confirm(inv, client, state, plan, rows, to_prune, prune_expect)
+        timeout_s = inv.timeout_s(30)
         with output.progress("applying") as bar:
-            applied = carry_out(client, plan, timeout_s=inv.timeout_s(30), progress=bar.update) if plan.todo else rows
-            pruned = _delete(inv, client, applied, to_prune)
-    _emit(inv, [*applied, *_pruned(pruned)])
-    failed = {row.topic: row.error for row in applied if row.result is ItemResult.FAILED}
-    if failed:
-        suffix = "; nothing was pruned" if to_prune else ""
-        raise OperationFailed(
-            f"{len(failed)} of {counted(len(applied), 'topic')} do not match the file: {reasons(failed)}{suffix}",
-            hint="run it again to apply the rest",
-        )
-    raise_undeleted(pruned)
-    raise_leaderless(applied)
-
-
-def _topics_to_prune(
-    client: ClusterClient, state: ClusterState, plan: ApplyPlan, match: Sequence[str]
-) -> list[DeletedTopic]:
-    """Return the topics that are not in the file, with what would be lost."""
-    from kctl.base.name_patterns import matches, parse_patterns
-    from kctl.cluster.topics import hidden
-    from kctl.topics.delete import losses
-
-    patterns = parse_patterns("--prune-match", match)
-    listed = {spec.name for spec in plan.specs}
-    chosen = [
-        topic
-        for name, topic in sorted(state.topics.items())
-        if name not in listed and not hidden(topic) and (not patterns or matches(name, patterns))
-    ]
-    if not chosen:
-        return []
-    rows, doubts = losses(client, state, chosen)
-    for doubt in doubts:
-        output.warn(doubt)
-    return rows
-
-
-def _raise_differing(count: int) -> None:
-    if count:
-        verb = "differs" if count == 1 else "differ"
-        raise NotHealthy(f"{counted(count, 'topic')} {verb} from the file", hint="", details={"differing": count})
+            applied = carry_out(client, plan, timeout_s=timeout_s, progress=bar.update) if plan.todo else rows
+            pruned = delete_unlisted(client, applied, to_prune, timeout_s=timeout_s)
+    _emit(inv, [*applied, *pruned_rows(pruned)])
+    require_applied(applied, pruned)
 
 
 def _confirm(
@@ -126,20 +90,11 @@ def _confirm(
 ) -> None:
     """Confirm the changes: creations only in a protected context, alterations and deletions always and separately."""
     from kctl.topics.basis import of_altered, of_deleted
+    from kctl.topics.prune import check_count
 
     basis = of_altered(client, state, plan.altered).also(of_deleted(client, to_prune))
     altered = sum(row.result is ItemResult.WOULD_ALTER for row in plan.altered)
-    if expect is not None and expect != len(to_prune):
-        raise Refused(
-            f"--prune would delete {len(to_prune)} topics, but --prune-expect is {expect}",
-            hint="nothing was changed",
-            reason=Reason.COUNT_MISMATCH,
-        )
-    if to_prune and expect is None and (inv.yes or inv.confirm_cluster):
-        raise NotConfirmed(
-            f"not confirmed: --prune would delete {counted(len(to_prune), 'topic')}",
-            hint=f"review them with --dry-run, then add --prune-expect {len(to_prune)}",
-        )
+    check_count(to_prune, expect, unattended=bool(inv.yes or inv.confirm_cluster))
     if plan.created:
         question = f"Create {counted(len(plan.created), 'topic')} of {client.target.name}?"
         inv.confirm_protected(question, target=client.target, basis=basis)
@@ -152,23 +107,6 @@ def _confirm(
         show_losses(to_prune)
         question = f"Delete {counted(len(to_prune), 'topic')} of {client.target.name}?"
         inv.confirm(question, target=client.target, basis=basis)
-
-
-def _delete(
-    inv: Invocation, client: ClusterClient, applied: Sequence[AppliedTopic], to_prune: Sequence[DeletedTopic]
-) -> Sequence[DeletedTopic]:
-    """Prune, unless an earlier change failed."""
-    from kctl.topics.delete import delete_topics
-
-    if not to_prune or any(row.result is ItemResult.FAILED for row in applied):
-        return to_prune
-    return delete_topics(client, to_prune, timeout_s=inv.timeout_s(30))
-
-
-def _pruned(rows: Sequence[DeletedTopic]) -> list[AppliedTopic]:
-    from kctl.topics.apply import AppliedTopic
-
-    return [AppliedTopic(row.topic, row.result, (), row.error) for row in rows]
 
 
 def _emit(inv: Invocation, rows: Sequence[AppliedTopic]) -> None:

@@ -11,7 +11,7 @@ from kctl.commands.terminal.codecs import Compression
 from kctl.commands.terminal.interrupts import undone_when_terminated
 from kctl.commands.terminal.invocation import Invocation, invocation
 from kctl.commands.terminal.output import Column, Table, jsonable
-from kctl.errors import OperationFailed, UsageError
+from kctl.errors import UsageError
 
 if TYPE_CHECKING:
     from kctl.topics.clone.plan import ClonedTopic
@@ -38,7 +38,7 @@ def clone(
     """
     from kctl.cluster import unchanged
     from kctl.topics.basis import of_cloned
-    from kctl.topics.clone.plan import plan_clone
+    from kctl.topics.clone.plan import next_step, plan_clone, require_complete
     from kctl.topics.clone.run import clone as create_clone
 
     inv = invocation(ctx)
@@ -69,22 +69,10 @@ def clone(
                     client, plan, compression=compression.value, timeout_s=timeout_s, progress=bar.update
                 )
         except KeyboardInterrupt:
-            output.warn(f"topic {name} may exist and is incomplete: {_next_step(source, name, data=data)}")
+            output.warn(f"topic {name} may exist and is incomplete: {next_step(source, name, data=data)}")
             raise
     _emit(inv, cloned)
-    if cloned.error:
-        raise OperationFailed(
-            f"topic {name} exists but is incomplete: {cloned.error}", hint=_next_step(source, name, data=data)
-        )
-
-
-def _next_step(source: str, name: str, *, data: bool) -> str:
-    from kctl.topics.clone.plan import resume_command
-
-    delete = f"delete the topic with `kctl topic delete {name}`"
-    return (
-        f"resume the copy with `{resume_command(source, name)}`, or {delete}" if data else f"{delete}, then clone again"
-    )
+    require_complete(cloned, data=data)
 
 
 def _emit(inv: Invocation, row: ClonedTopic) -> None:

@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kctl.base.outcomes import ItemResult, any_changed, reasons
+from kctl.base.outcomes import ItemResult, any_changed
 from kctl.base.text import counted
 from kctl.cluster.partition_numbers import MOST
 from kctl.commands.terminal import output
 from kctl.commands.terminal.invocation import Invocation, invocation
 from kctl.commands.terminal.output import Column, Table, jsonable
 from kctl.commands.terminal.topic_options import CONFIG
-from kctl.errors import NotHealthy, OperationFailed, UsageError
+from kctl.errors import UsageError
 
 if TYPE_CHECKING:
-    from kctl.topics.apply import AppliedTopic
     from kctl.topics.create import CreatedTopic
     from kctl.topics.new_topic import NewTopic
 
@@ -46,6 +45,7 @@ def create(
     Example: kctl topic create orders --partitions 6 --replication-factor 3 --config retention.ms=86400000
     """
     from kctl.topics.create import create_topics, plan_create
+    from kctl.topics.verdicts import require_created
 
     inv = invocation(ctx)
     topics = _new_topics(names, partitions, replication_factor, replica_assignment, config or [])
@@ -62,22 +62,7 @@ def create(
                 client, topics, plan, if_not_exists=if_not_exists, timeout_s=inv.timeout_s(30), progress=bar.update
             )
     _emit_created(inv, rows)
-    failed = {row.topic: row.error for row in rows if row.result is ItemResult.FAILED}
-    if failed:
-        raise OperationFailed(
-            f"{len(failed)} of {counted(len(rows), 'topic')} not created: {reasons(failed)}",
-            hint="the other topics were created; retry the failed ones with --if-not-exists"
-            if len(failed) < len(rows)
-            else None,
-        )
-    raise_leaderless(rows)
-
-
-def raise_leaderless(rows: Sequence[CreatedTopic | AppliedTopic]) -> None:
-    """Raise NotHealthy if created topics have partitions without a leader. None of the rows may have failed."""
-    leaderless = [f"{row.topic}: {row.error}" for row in rows if row.error]
-    if leaderless:
-        raise NotHealthy(f"created, but {'; '.join(leaderless)}")
+    require_created(rows)
 
 
 def _new_topics(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kctl.base.outcomes import ItemResult, any_changed, reasons
+from kctl.base.outcomes import ItemResult, any_changed
 from kctl.base.text import counted
 from kctl.base.units import format_size
 from kctl.commands.terminal import output
@@ -15,7 +15,6 @@ from kctl.commands.terminal.expect import EXPECT, check_pattern
 from kctl.commands.terminal.invocation import Invocation, invocation
 from kctl.commands.terminal.output import Column, Table, jsonable
 from kctl.commands.terminal.topic_options import MATCH, NAMES
-from kctl.errors import OperationFailed
 
 if TYPE_CHECKING:
     from kctl.topics.delete import DeletedTopic, TopicReader
@@ -39,6 +38,7 @@ def delete(
     """
     from kctl.topics.basis import of_deleted
     from kctl.topics.delete import delete_topics, plan_delete
+    from kctl.topics.verdicts import require_deleted
 
     inv = invocation(ctx)
     with inv.connect() as client:
@@ -56,20 +56,13 @@ def delete(
         with output.progress("deleting") as bar:
             rows = delete_topics(client, plan, timeout_s=inv.timeout_s(30), progress=bar.update)
     emit_deleted(inv, rows)
-    raise_undeleted(rows)
+    require_deleted(rows)
 
 
 def show_losses(rows: Sequence[DeletedTopic]) -> None:
     """Print what is lost with each topic to stderr, one line each."""
     for row in rows:
         output.note(_loss(row))
-
-
-def raise_undeleted(rows: Sequence[DeletedTopic]) -> None:
-    """Raise OperationFailed if the deletion of any topic is not complete."""
-    failed = {row.topic: row.error for row in rows if row.result in {ItemResult.FAILED, ItemResult.MARKED}}
-    if failed:
-        raise OperationFailed(f"{len(failed)} of {counted(len(rows), 'topic')} not deleted: {reasons(failed)}")
 
 
 def _loss(row: DeletedTopic) -> str:

@@ -41,24 +41,25 @@ def offsets(
     Example: kctl topic offsets --match 'orders.*' --time -2h
     """
     from kctl.cluster.partition_numbers import parse_each
-    from kctl.cluster.topics import choose, chosen_partitions, not_seen
-    from kctl.topics.offsets import offset_rows, parse_offset_spec
+    from kctl.topics.offsets import OffsetRequest, parse_offset_spec, read_offsets
 
     inv = invocation(ctx)
-    offset_spec = parse_offset_spec(time)
-    numbers = parse_each(partition)
+    request = OffsetRequest(
+        names or (),
+        match or (),
+        offset_spec=parse_offset_spec(time),
+        partitions=parse_each(partition),
+        internal=internal,
+    )
     with inv.connect() as client:
-        state, chosen = choose(client, names or (), match or (), internal=internal)
-        tps = chosen_partitions(chosen, numbers)
-        doubts, _ = not_seen(client, names or (), chosen)
-        rows, failures = offset_rows(client, state, tps, offset_spec)
+        report = read_offsets(client, request)
     if inv.output == "kafka":
-        output.write_text(_as_kafka(rows))
+        output.write_text(_as_kafka(report.rows))
     else:
-        inv.emit(rows, lambda: [_table(rows)])
-    for line in doubts:
+        inv.emit(report.rows, lambda: [_table(report.rows)])
+    for line in report.doubts:
         output.warn(line)
-    report_incomplete(failures)
+    report_incomplete(report.failures)
 
 
 def _as_kafka(rows: Sequence[OffsetRow]) -> str:

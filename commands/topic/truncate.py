@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,9 +14,10 @@ from kctl.base.text import counted
 from kctl.commands.terminal import output
 from kctl.commands.terminal.expect import EXPECT, check_pattern
 from kctl.commands.terminal.invocation import Invocation, invocation
+from kctl.commands.terminal.option_sets import takes_options
 from kctl.commands.terminal.output import Column, Table, jsonable
 from kctl.commands.terminal.topic_options import MATCH, NAMES, PARTITION
-from kctl.errors import OperationFailed, UsageError
+from kctl.errors import UsageError
 
 if TYPE_CHECKING:
     from kctl.model import ClusterState, TopicPartition
@@ -23,32 +25,35 @@ if TYPE_CHECKING:
     from kctl.topics.truncate import TruncatedPartition
 
 
-def truncate(
-    ctx: typer.Context,
-    names: Annotated[list[str] | None, NAMES] = None,
-    match: Annotated[list[str] | None, MATCH] = None,
-    expect: Annotated[int | None, EXPECT] = None,
+@dataclass(frozen=True)
+class TruncateArguments:
+    """The arguments and options of the command."""
+
+    names: Annotated[list[str] | None, NAMES] = None
+    match: Annotated[list[str] | None, MATCH] = None
+    expect: Annotated[int | None, EXPECT] = None
     before_offset: Annotated[
         int | None, typer.Option(min=0, help="Delete records before this offset in each partition.")
-    ] = None,
+    ] = None
     before_time: Annotated[
         str | None,
         typer.Option(
             metavar="WHEN", help="Delete records before this time: ISO 8601 (UTC if no zone is given), or e.g. -7d."
         ),
-    ] = None,
-    all_: Annotated[bool, typer.Option("--all", help="Delete all records.")] = False,
+    ] = None
+    all_: Annotated[bool, typer.Option("--all", help="Delete all records.")] = False
     file: Annotated[
         Path | None,
         typer.Option(
             "-f", "--offset-json-file", help="JSON file with offsets by partition, as for kafka-delete-records."
         ),
-    ] = None,
-    partition: Annotated[list[str] | None, PARTITION] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be deleted, without deleting it.")
-    ] = False,
-) -> None:
+    ] = None
+    partition: Annotated[list[str] | None, PARTITION] = None
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be deleted, without deleting it.")] = False
+
+
+@takes_options(TruncateArguments)
+def truncate(ctx: typer.Context, options: TruncateArguments) -> None:
     """Delete records from the start of logs, to an offset or a time.
 
     The topic, its configs and committed offsets stay. With a time, deletion stops at the first record at or after it.
@@ -56,50 +61,44 @@ def truncate(
     Example: kctl topic truncate orders --before-time -7d --dry-run
     """
     from kctl.cluster import unchanged
-    from kctl.topics.truncate import plan_truncate
+    from kctl.topics.truncate import plan_truncate, require_truncated
     from kctl.topics.truncate import truncate as delete_records
 
     inv = invocation(ctx)
-    if [before_offset is not None, before_time is not None, all_, file is not None].count(True) != 1:
-        raise UsageError("specify exactly one of --before-offset, --before-time, --all and -f FILE")
-    if file is not None and (names or match or partition):
-        raise UsageError("-f FILE already selects the partitions", hint="omit topic names, --match and --partition")
+    _check(options)
     with inv.connect() as client:
-        state, offsets = (
-            _of_file(client, file)
-            if file is not None
-            else _of_options(client, names or (), match or (), partition, before_offset, before_time)
-        )
+        state, offsets = _of_options(client, options) if options.file is None else _of_file(client, options.file)
         basis = unchanged.topics(client, {tp.topic for tp in offsets}, state=state)
         plan = plan_truncate(client, state, offsets)
         to_delete = [row for row in plan if row.result is ItemResult.WOULD_DELETE]
         if to_delete:
             _warn_of_readers(client, to_delete)
-        if dry_run or not to_delete:
+        if options.dry_run or not to_delete:
             _emit(inv, plan)
             return
         if not inv.yes:
             _show(to_delete)
-        check_pattern(inv, match, expect, len({row.topic for row in plan}))
+        check_pattern(inv, options.match, options.expect, len({row.topic for row in plan}))
         count = counted(sum(row.messages for row in to_delete), "record")
-        inv.confirm(
-            f"Delete {count} of {counted(len(to_delete), 'partition')} of {client.target.name}?",
-            target=client.target,
-            basis=basis,
-        )
+        question = f"Delete {count} of {counted(len(to_delete), 'partition')} of {client.target.name}?"
+        inv.confirm(question, target=client.target, basis=basis)
         with output.progress("deleting") as bar:
             truncated = delete_records(client, plan, timeout_s=inv.timeout_s(30), progress=bar.update)
     _emit(inv, truncated)
-    failed = [_reason(row) for row in truncated if row.result is ItemResult.FAILED]
-    if failed:
-        raise OperationFailed(
-            f"{len(failed)} of {counted(len(truncated), 'partition')} not truncated: {'; '.join(failed)}"
-        )
+    require_truncated(truncated)
 
 
-def _reason(row: TruncatedPartition) -> str:
-    error = row.error or ""
-    return error if str(row.tp) in error else f"{row.tp}: {error}"
+def _check(options: TruncateArguments) -> None:
+    limits = (
+        options.before_offset is not None,
+        options.before_time is not None,
+        options.all_,
+        options.file is not None,
+    )
+    if limits.count(True) != 1:
+        raise UsageError("specify exactly one of --before-offset, --before-time, --all and -f FILE")
+    if options.file is not None and (options.names or options.match or options.partition):
+        raise UsageError("-f FILE already selects the partitions", hint="omit topic names, --match and --partition")
 
 
 def _of_file(client: ClusterClient, file: Path) -> tuple[ClusterState, dict[TopicPartition, int]]:
@@ -111,26 +110,19 @@ def _of_file(client: ClusterClient, file: Path) -> tuple[ClusterState, dict[Topi
     return state, offsets
 
 
-def _of_options(
-    client: ClusterClient,
-    names: Sequence[str],
-    match: Sequence[str],
-    partition: Sequence[str] | None,
-    before_offset: int | None,
-    before_time: str | None,
-) -> tuple[ClusterState, dict[TopicPartition, int]]:
+def _of_options(client: ClusterClient, options: TruncateArguments) -> tuple[ClusterState, dict[TopicPartition, int]]:
     from kctl.base.moments import parse_moment
     from kctl.cluster.partition_numbers import parse_each
     from kctl.cluster.topics import choose_to_change, chosen_partitions
     from kctl.topics.truncate import HIGH_WATERMARK, offsets_at
 
-    time_ms = parse_moment(before_time) if before_time is not None else None
-    numbers = parse_each(partition)
-    state, chosen = choose_to_change(client, names, match)
+    time_ms = parse_moment(options.before_time) if options.before_time is not None else None
+    numbers = parse_each(options.partition)
+    state, chosen = choose_to_change(client, options.names or (), options.match or ())
     tps = chosen_partitions(chosen, numbers)
     if time_ms is not None:
         return state, offsets_at(client, state, tps, time_ms)
-    return state, dict.fromkeys(tps, HIGH_WATERMARK if before_offset is None else before_offset)
+    return state, dict.fromkeys(tps, HIGH_WATERMARK if options.before_offset is None else options.before_offset)
 
 
 def _warn_of_readers(client: ClusterClient, rows: Sequence[TruncatedPartition]) -> None:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kctl.base.text import counted
 from kctl.base.units import format_duration
 from kctl.commands.terminal import output
 from kctl.commands.terminal.invocation import CommandGroup, invocation
+from kctl.commands.terminal.option_sets import takes_options
 from kctl.commands.terminal.output import Column, Table, jsonable
 from kctl.commands.terminal.topic_options import MATCH, PARTITION
-from kctl.errors import KctlError, NotFound, NotHealthy, OperationFailed, UsageError
+from kctl.errors import KctlError, NotFound, UsageError
 
 if TYPE_CHECKING:
     from kctl.model import PartitionState
     from kctl.protocol.client import ClusterClient
+    from kctl.transactions.hanging_search import HangingReport
 
 app = CommandGroup()
 app.command_of("abort", "kctl.commands.transaction.abort")
@@ -56,6 +58,7 @@ def list_(
         all_can_be_listed,
         list_transactions,
         parse_states,
+        require_readable,
     )
 
     inv = invocation(ctx)
@@ -83,17 +86,7 @@ def list_(
     unlisted = failed.pop(STATES_TOPIC, None)
     if unlisted is not None:
         output.warn(f"the list may be incomplete: {unlisted.message}; {unlisted.hint}")
-    _raise_unreadable(failed, "coordinator")
-
-
-def _raise_unreadable(failed: Mapping[Any, KctlError], noun: str) -> None:
-    if failed:
-        errors = list(dict.fromkeys(error.message for error in failed.values()))
-        more = f"; and {len(errors) - 3:,} more" if len(errors) > 3 else ""
-        raise OperationFailed(
-            f"{counted(len(failed), noun)} could not be read: {'; '.join(errors[:3])}{more}",
-            hint=next(iter(failed.values())).hint,
-        )
+    require_readable(failed, "coordinator")
 
 
 @app.command()
@@ -103,7 +96,7 @@ def describe(ctx: typer.Context, ids: Annotated[list[str], typer.Argument(metava
     Example: kctl transaction describe payments-1 -o json
     """
     from kctl.cluster.rights import may_describe_all_topics
-    from kctl.transactions.listing import describe_transactions, missing_transactional_id
+    from kctl.transactions.listing import describe_transactions, missing_transactional_id, require_readable
 
     inv = invocation(ctx)
     with inv.connect() as client:
@@ -128,7 +121,7 @@ def describe(ctx: typer.Context, ids: Annotated[list[str], typer.Argument(metava
     inv.emit(transactions, lambda: [Table(columns, jsonable(transactions))])
     if complete is False:
         output.warn("partitions of topics that you may not describe are omitted; this requires Describe on topic *")
-    _raise_unreadable(failed, "transactional id")
+    require_readable(failed, "transactional id")
 
 
 @app.command()
@@ -151,6 +144,7 @@ def producers(
     Example: kctl transaction producers orders --partition 0
     """
     from kctl.cluster.partition_numbers import parse_each
+    from kctl.transactions.listing import require_readable
     from kctl.transactions.producers import ProducerState, describe_producers
 
     inv = invocation(ctx)
@@ -172,7 +166,7 @@ def producers(
     ]
     empty = f"no producers of topic {topic} are known"
     inv.emit(rows, lambda: [Table(columns, jsonable(rows), empty=empty)], row_type=ProducerState)
-    _raise_unreadable(failed, "partition")
+    require_readable(failed, "partition")
 
 
 def partitions_of(client: ClusterClient, topic: str, numbers: Iterable[int] | None) -> list[PartitionState]:
@@ -190,49 +184,53 @@ def partitions_of(client: ClusterClient, topic: str, numbers: Iterable[int] | No
     return [by_number[number] for number in (sorted(set(numbers)) if numbers else sorted(by_number))]
 
 
-@app.command()
-def hanging(
-    ctx: typer.Context,
-    topic: Annotated[list[str] | None, typer.Option(help="Only this topic; repeatable.")] = None,
-    match: Annotated[list[str] | None, MATCH] = None,
-    partition: Annotated[list[str] | None, PARTITION] = None,
+@dataclass(frozen=True)
+class HangingOptions:
+    """The options of the command."""
+
+    topic: Annotated[list[str] | None, typer.Option(help="Only this topic; repeatable.")] = None
+    match: Annotated[list[str] | None, MATCH] = None
+    partition: Annotated[list[str] | None, PARTITION] = None
     broker: Annotated[
         int | None,
         typer.Option("--broker", "--broker-id", metavar="ID", help="Only partitions led by this broker."),
-    ] = None,
+    ] = None
     max_transaction_timeout: Annotated[
         str, typer.Option(metavar="DURATION", help="The brokers' transaction.max.timeout.ms.")
-    ] = "15m",
-) -> None:
+    ] = "15m"
+
+
+@app.command()
+@takes_options(HangingOptions)
+def hanging(ctx: typer.Context, options: HangingOptions) -> None:
     """Find hanging transactions: open too long, no coordinator.
 
     read_committed consumers cannot read past a hanging transaction. Exit code 1 if any is found; `abort` ends one.
 
     Example: kctl transaction hanging --max-transaction-timeout 1h
     """
-    from datetime import datetime, timezone
-
     from kctl.base.units import parse_duration_ms
     from kctl.cluster.partition_numbers import parse_each
-    from kctl.cluster.rights import may_describe_all_topics
-    from kctl.transactions.hanging import HangingTransaction, find_hanging, old_transactions
-    from kctl.transactions.producers import describe_producers
+    from kctl.transactions.hanging import HangingTransaction
+    from kctl.transactions.hanging_search import HangingRequest, search_hanging
 
     inv = invocation(ctx)
-    if partition and not topic and not match:
+    if options.partition and not options.topic and not options.match:
         raise UsageError("--partition requires a topic", hint="add --topic NAME")
-    numbers = parse_each(partition)
-    limit_ms = parse_duration_ms(max_transaction_timeout)
+    request = HangingRequest(
+        topics=options.topic or (),
+        patterns=options.match or (),
+        partitions=parse_each(options.partition),
+        broker=options.broker,
+        longer_than_ms=parse_duration_ms(options.max_transaction_timeout),
+    )
     with inv.connect() as client:
-        partitions = _partitions_to_search(client, topic or (), match or (), numbers, broker)
-        producer_states, failed = describe_producers(client, partitions)
-        if failed and len(failed) == len(partitions):
-            raise next(iter(failed.values()))
-        now = datetime.now(timezone.utc)
-        hanging_transactions = find_hanging(
-            client, old_transactions(producer_states, now=now, longer_than_ms=limit_ms), now=now
-        )
-        complete = bool(topic or match) or may_describe_all_topics(client) is not False
+        report = search_hanging(client, request)
+    inv.emit(report.transactions, lambda: [_hanging_table(report)], row_type=HangingTransaction)
+    report.require_none()
+
+
+def _hanging_table(report: HangingReport) -> Table:
     columns = [
         Column("topic", name=True),
         Column("partition", align="right"),
@@ -244,42 +242,5 @@ def hanging(
         Column("last_timestamp", wide=True),
         Column("duration_ms", "FOR", show=format_duration, align="right"),
     ]
-    empty = (
-        "no hanging transactions" if complete and not failed else "no hanging transactions in the readable partitions"
-    )
-    inv.emit(
-        hanging_transactions,
-        lambda: [Table(columns, jsonable(hanging_transactions), empty=empty)],
-        row_type=HangingTransaction,
-    )
-    _raise_unreadable(failed, "partition")
-    if not complete:
-        raise OperationFailed(
-            "the result may be incomplete: you may not describe every topic",
-            hint="this requires Describe on topic *; --topic TOPIC checks a single topic",
-        )
-    if hanging_transactions:
-        raise NotHealthy(
-            f"{counted(len(hanging_transactions), 'hanging transaction')}",
-            hint="abort one with `kctl transaction abort TOPIC --partition N --start-offset OFFSET`",
-        )
-
-
-def _partitions_to_search(
-    client: ClusterClient,
-    topics: Sequence[str],
-    match: Sequence[str],
-    numbers: Sequence[int] | None,
-    broker_id: int | None,
-) -> list[PartitionState]:
-    from kctl.cluster.topics import chosen_states, only_chosen
-    from kctl.transactions.listing import STATES_TOPIC
-
-    state = only_chosen(client, topics, match)
-    # Only coordinators write to this topic, and never in a transaction; few users may read it.
-    topic_states = [state.topics[name] for name in sorted(state.topics) if name != STATES_TOPIC or name in topics]
-    states = chosen_states(topic_states, numbers)
-    if broker_id is not None and broker_id not in state.brokers:
-        ids = ", ".join(map(str, sorted(state.brokers)))
-        raise NotFound(f"broker {broker_id} is not in the cluster", hint=f"the cluster has brokers {ids}")
-    return [partition for partition in states if broker_id is None or partition.leader == broker_id]
+    empty = "no hanging transactions" if report.complete else "no hanging transactions in the readable partitions"
+    return Table(columns, jsonable(report.transactions), empty=empty)

@@ -99,8 +99,8 @@ def run_scenarios(
     value = run_value(
         prepared.plan, run.run_id, str(run.folder), results, failed=None if failed is None else failed.message
     )
-    shown = [result_value(result) for result in results]
-    unwritten = _show(inv, prepared, value, results, lambda: result_tables(shown), lambda: csv_rows(shown))
+    documents = [result_value(result) for result in results]
+    unwritten = _show(inv, prepared, value, results, lambda: result_tables(documents), lambda: csv_rows(documents))
     _raise(failed, unwritten)
     for budget in value["unmeasured"]:
         output.warn(unmeasured_line(budget))
@@ -253,6 +253,6 @@ def _raise(failed: KctlError | None, unwritten: KctlError | None) -> None:
     """Raise the error that ended the run, or else that of the report."""
     if failed is not None and unwritten is not None:
         output.warn(unwritten.message)
-    found = failed or unwritten
-    if found is not None:
-        raise found
+    error = failed or unwritten
+    if error is not None:
+        raise error

@@ -105,12 +105,12 @@ def parse_zookeeper(text: str) -> ZooKeeperPath:
     return ZooKeeperPath(addresses, chroot)
 
 
-def same_servers(left: Iterable[str], right: Iterable[str]) -> bool:
+def same_servers(first: Iterable[str], second: Iterable[str]) -> bool:
     """Return True if two lists name the same cluster: one is a subset of the other, in any order.
 
     Names are compared as text, except that loopback names are equal. A client needs only one server of a list.
     """
-    some, others = ({spelled_alike(server) for server in servers} for servers in (left, right))
+    some, others = ({spelled_alike(server) for server in servers} for servers in (first, second))
     return bool(some and others) and (some <= others or others <= some)
 
 

@@ -96,11 +96,11 @@ def settings_in(entries: Mapping[str, Mapping[str, Any]]) -> dict[str, Setting]:
     }  # fmt: skip
 
 
-def read_settings(inputs: Iterable[str], config_file: Path | None, kafka_version: str = "3.9.2") -> dict[str, str]:
+def read_settings(overrides: Iterable[str], config_file: Path | None, kafka_version: str = "3.9.2") -> dict[str, str]:
     """Return the settings of --config-file, overridden by --config key=value. Raises UsageError for invalid ones."""
     settings = _read_file(config_file) if config_file is not None else {}
     keys_so_far: set[str] = set()
-    for text in inputs:
+    for text in overrides:
         key, equals, value = text.partition("=")
         key = key.strip()
         if not equals or not key:

@@ -53,11 +53,11 @@ class ProcessRecord:
 
 @dataclass(frozen=True, slots=True)
 class NodeProcess:
-    """A node and its process. wanted: the intended state; None if the node was never started."""
+    """A node and its process. intent: the intended state; None if the node was never started."""
 
     node: Node
     identity: ProcessIdentity | None
-    wanted: Intent | None
+    intent: Intent | None
 
     @property
     def running(self) -> bool:
@@ -110,11 +110,11 @@ def record_path(spec: ClusterSpec, node: Node) -> Path:
 
 
 def write_record(
-    host: Host, spec: ClusterSpec, node: Node, wanted: Intent, identity: ProcessIdentity | None = None
+    host: Host, spec: ClusterSpec, node: Node, intent: Intent, identity: ProcessIdentity | None = None
 ) -> None:
     """Record the intended state before an operation, and the process after it."""
     at = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
-    record = asdict(ProcessRecord(wanted, at, identity))
+    record = asdict(ProcessRecord(intent, at, identity))
     host.write_file(record_path(spec, node), json.dumps(record, indent=2).encode())
 
 

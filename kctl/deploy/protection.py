@@ -92,9 +92,9 @@ def _known_match(target: Target, entry: Context) -> str | None:
 def _same_zookeeper(one: str, other: str) -> str | None:
     from kctl.base.address import parse_zookeeper
 
-    left, right = parse_zookeeper(one), parse_zookeeper(other)
-    common = _alike(map(str, left.servers)) & _alike(map(str, right.servers))
-    return f"it has the ZooKeeper {min(common)}" if common and left.chroot == right.chroot else None
+    target, entry = parse_zookeeper(one), parse_zookeeper(other)
+    common = _alike(map(str, target.servers)) & _alike(map(str, entry.servers))
+    return f"it has the ZooKeeper {min(common)}" if common and target.chroot == entry.chroot else None
 
 
 def _unknown_match(target: Target, name: str, entry: Context) -> Protector | None:

@@ -208,7 +208,7 @@ def _process_status(spec: ClusterSpec, process: NodeProcess, snapshot: _ClusterF
 
 def _state(process: NodeProcess, usage: ProcessUsage | None, snapshot: _ClusterFacts) -> State:
     if usage is None:
-        return "dead" if process.wanted == "running" else "stopped"
+        return "dead" if process.intent == "running" else "stopped"
     if usage.state == "T":
         return "paused"
     if _serves(process.node, snapshot):

@@ -6,11 +6,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from kctl.base.text import counted
-from kctl.doctor.examine import Finding, RuleOutcome, examine, select_rules
+from kctl.doctor.examine import Finding, RuleOutcome, RuleStatus, examine, select_rules
 from kctl.doctor.rule import Rule, Severity
 from kctl.doctor.rule_facts import GroupFacts, RuleFacts, lacks_facts
 from kctl.doctor.rule_table import RULES, SUBJECTS
-from kctl.errors import KctlError, NotHealthy
+from kctl.errors import KctlError, NotFound, NotHealthy
 from kctl.health.model import Health
 from kctl.model import ClusterState
 
@@ -40,6 +40,14 @@ class DoctorReport:
     rules: tuple[RuleOutcome, ...]
     unknown: tuple[str, ...]
     notes: tuple[str, ...]
+
+    def require_applicable(self) -> None:
+        """Raise NotFound if all rules were skipped and nothing is unknown."""
+        if all(each.outcome is RuleStatus.SKIPPED for each in self.rules) and not self.unknown:
+            raise NotFound(
+                "none of the selected rules applies to the input",
+                hint="`kctl doctor --rules -o wide` shows the subject and releases of each rule",
+            )
 
     def at_least(self, severity: Severity) -> list[Finding]:
         """Return the findings of this severity or a more urgent one."""

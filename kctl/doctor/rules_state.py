@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from kctl.doctor.rule import Evaluate, Issue, Rule, Severity, Versions
 from kctl.doctor.rule_facts import RuleFacts, unread_reasons
-from kctl.health.model import Health, Status
+from kctl.health.model import CheckStatus, Health
 
 # These checks are incomplete if some topics may not be described.
 _PARTITION_CHECKS = frozenset(
@@ -18,7 +18,7 @@ _PARTITION_CHECKS = frozenset(
         "replicas",
     }
 )  # fmt: skip
-_SEVERITIES = {Status.PROBLEM: Severity.ERROR, Status.WARNING: Severity.WARNING}
+_SEVERITIES = {CheckStatus.PROBLEM: Severity.ERROR, CheckStatus.WARNING: Severity.WARNING}
 
 
 def check_rule_id(check: str) -> str:

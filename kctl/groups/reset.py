@@ -29,7 +29,7 @@ _NAMED = 5
 _IN_TRANSACTION = "an open transaction would replace the new offset when it commits"
 _WAIT = "nothing was changed; run `kctl transaction list --state Ongoing` to see open transactions"
 
-Given = Mapping[str, Mapping[TopicPartition, OffsetToCommit]]
+ExplicitOffsets = Mapping[str, Mapping[TopicPartition, OffsetToCommit]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,37 +123,41 @@ def plan_reset(
     target: ResetTarget,
     choices: Sequence[TopicChoice] = (),
     *,
-    given: Given | None = None,
+    offsets: ExplicitOffsets | None = None,
     create: bool = False,
 ) -> ResetPlan:
-    """Return the new offsets of `groups`: of the selected partitions, else those in `given`, else all committed.
+    """Return the new offsets of `groups`: of the selected partitions, else those in `offsets`, else all committed.
 
-    given: the offsets of To.GIVEN by group. create: a group need not exist: its first commit creates it. Raises
+    offsets: of To.GIVEN, by group. create: a group need not exist: its first commit creates it. Raises
     NotFound for unknown groups, topics and partitions, Refused for share groups and if there is nothing to reset,
     NotAuthorized if all commits are selected and brokers may omit some.
     """
     described = _existing(client, groups, create=create)
-    if given is None and not choices:
+    if offsets is None and not choices:
         refuse_hidden_topics(client, hint="nothing was changed; use --topic with topics that this user may describe")
     committed = _committed(client, described)
-    fixed = chosen_partitions(client, choices) if choices and given is None else None
+    fixed = chosen_partitions(client, choices) if choices and offsets is None else None
     partitions: dict[str, list[TopicPartition]] = {}
     for group in groups:
         if fixed is not None:
             partitions[group] = fixed
         else:
-            partitions[group] = matching(committed[group] if given is None else given.get(group, {}), choices)
+            partitions[group] = matching(committed[group] if offsets is None else offsets.get(group, {}), choices)
         if not partitions[group]:
             refuse_active({name: each for name, each in described.items() if is_active(each)})
             raise Refused(
-                f"nothing to reset for group {group!r}", hint=_nothing_hint(choices, given), reason=Reason.NOTHING_TO_DO
+                f"nothing to reset for group {group!r}",
+                hint=_nothing_hint(choices, offsets),
+                reason=Reason.NOTHING_TO_DO,
             )
     logs = _Logs(client, {tp for tps in partitions.values() for tp in tps}, target)
     coordinators = {name: group.coordinator for name, group in described.items()}
     in_transactions = open_commits(client, partitions, coordinators=coordinators)
     rows = [
         _check_transaction(
-            _row(group, tp, target, committed[group].get(tp), logs, given[group][tp] if given is not None else None),
+            _row(
+                group, tp, target, committed[group].get(tp), logs, offsets[group][tp] if offsets is not None else None
+            ),
             tp in in_transactions[group],
         )
         for group in sorted(partitions)
@@ -170,8 +174,8 @@ def _check_transaction(row: OffsetChange, in_transaction: bool) -> OffsetChange:
     return replace(row, result=ItemResult.FAILED, error=_IN_TRANSACTION)
 
 
-def _nothing_hint(choices: Sequence[TopicChoice], given: Given | None) -> str:
-    if given is not None:
+def _nothing_hint(choices: Sequence[TopicChoice], offsets: ExplicitOffsets | None) -> str:
+    if offsets is not None:
         return "the source has no offsets for the selected topics" if choices else "the source has no offsets for it"
     return "the group has no commits; select topics with --topic"
 
@@ -231,7 +235,7 @@ def _row(
     target: ResetTarget,
     commit: Commit | None,
     logs: _Logs,
-    given: OffsetToCommit | None,
+    explicit: OffsetToCommit | None,
 ) -> OffsetChange:
     old = commit.offset if commit else None
     log = logs.ends.get(tp)
@@ -239,12 +243,12 @@ def _row(
     if log is None or error is not None:
         return _failed(group, tp, old, log, error or "its log offsets are missing in the response")
     try:
-        new = new_offset(target, old, log, at_time=logs.at.get(tp), given=given.offset if given else None)
+        new = new_offset(target, old, log, at_time=logs.at.get(tp), explicit=explicit.offset if explicit else None)
     except Refused as exc:
         return _failed(group, tp, old, log, exc.message)
     # No metadata in a file: keep the committed metadata.
     other_metadata = (
-        given is not None and bool(given.metadata) and commit is not None and commit.metadata != given.metadata
+        explicit is not None and bool(explicit.metadata) and commit is not None and commit.metadata != explicit.metadata
     )
     same = new.offset == old
     return OffsetChange(
@@ -259,7 +263,7 @@ def _row(
         read_again=read_again(old, new.offset, log),
         log_start_offset=log.start,
         log_end_offset=log.end,
-        metadata=given.metadata if given else "",
+        metadata=explicit.metadata if explicit else "",
         note=new.note or ("only the metadata differs" if same and other_metadata else None),
     )
 

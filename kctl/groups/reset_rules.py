@@ -79,12 +79,17 @@ def parse_time(text: str, now_ms: int) -> int:
 
 
 def new_offset(
-    target: ResetTarget, committed: int | None, log: LogOffsets, *, at_time: int | None = None, given: int | None = None
+    target: ResetTarget,
+    committed: int | None,
+    log: LogOffsets,
+    *,
+    at_time: int | None = None,
+    explicit: int | None = None,
 ) -> NewOffset:
     """Return the new offset of a partition with this commit and this log.
 
-    at_time: the first offset of To.TIME, −1 if no message is as recent. given: the offset of To.GIVEN. Raises Refused
-    if there is no commit to start from.
+    at_time: the first offset of To.TIME, −1 if no message is as recent. explicit: the offset of To.GIVEN. Raises
+    Refused if there is no commit to start from.
     """
     if target.to is To.EARLIEST:
         return NewOffset(log.start)
@@ -98,7 +103,7 @@ def new_offset(
         if committed is None:
             raise Refused("no commit to shift", reason=Reason.NOTHING_TO_DO)
         return within_log(committed + target.value, log)
-    return within_log(target.value if target.to is To.OFFSET else given or 0, log)
+    return within_log(target.value if target.to is To.OFFSET else explicit or 0, log)
 
 
 def _at(time_ms: int, offset: int | None, log: LogOffsets) -> NewOffset:

@@ -7,7 +7,7 @@ from kctl.errors import KctlError, NotAuthorized
 from kctl.health.brokers import check_brokers, check_controller, check_leaders, check_replicas, missing_brokers
 from kctl.health.disks import check_disks, check_log_dirs
 from kctl.health.hidden import check_topics
-from kctl.health.model import Facts, Health, HealthLimits, Status
+from kctl.health.model import CheckStatus, Facts, Health, HealthLimits
 from kctl.health.partitions import check_offline, check_under_min_isr, check_under_replicated, partitions_of
 
 
@@ -27,7 +27,7 @@ def assess(facts: Facts, limits: HealthLimits | None = None) -> Health:
         check_replicas(facts, limits),
     )
     return Health(
-        healthy=all(check.status in {Status.OK, Status.WARNING} for check in checks),
+        healthy=all(check.status in {CheckStatus.OK, CheckStatus.WARNING} for check in checks),
         cluster_id=facts.state.cluster_id,
         controller_id=_controller(facts),
         broker_count=len(facts.state.brokers),

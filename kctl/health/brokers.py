@@ -8,7 +8,7 @@ from kctl.base.text import counted
 from kctl.cluster.membership import BrokerView
 from kctl.errors import KctlError
 from kctl.health.leaders import leader_status
-from kctl.health.model import Check, Facts, HealthLimits, Status
+from kctl.health.model import Check, CheckStatus, Facts, HealthLimits
 from kctl.health.partitions import partitions_of
 from kctl.protocol.quorum import Quorum, QuorumReplica
 
@@ -43,10 +43,10 @@ def check_brokers(facts: Facts, limits: HealthLimits) -> Check:
     reasons += [facts.fenced.message] if isinstance(facts.fenced, KctlError) else []
     if problems:
         subjects = tuple(f"broker {node}" for node in sorted({*down, *silent, *differing}))
-        return Check("brokers", Status.PROBLEM, "; ".join(problems), subjects, tuple(reasons))
+        return Check("brokers", CheckStatus.PROBLEM, "; ".join(problems), subjects, tuple(reasons))
     if reasons:
-        return Check("brokers", Status.UNKNOWN, "the registered brokers are not readable", reasons=tuple(reasons))
-    return Check("brokers", Status.OK, f"{counted(len(live), 'broker')} up")
+        return Check("brokers", CheckStatus.UNKNOWN, "the registered brokers are not readable", reasons=tuple(reasons))
+    return Check("brokers", CheckStatus.OK, f"{counted(len(live), 'broker')} up")
 
 
 def _brokers(ids: list[int]) -> str:
@@ -59,7 +59,7 @@ def check_controller(facts: Facts) -> Check:
         return _zookeeper_controller(facts.views)
     if isinstance(facts.quorum, KctlError):
         summary = "the metadata quorum is not readable"
-        return Check("controller", Status.UNKNOWN, summary, reasons=(facts.quorum.message,))
+        return Check("controller", CheckStatus.UNKNOWN, summary, reasons=(facts.quorum.message,))
     return _quorum(facts.quorum)
 
 
@@ -73,14 +73,14 @@ def _zookeeper_controller(views: Mapping[int, BrokerView | KctlError]) -> Check:
             f"{_brokers(sorted(nodes))}: {'none' if controller is None else controller}"
             for controller, nodes in by_controller.items()
         ]
-        return Check("controller", Status.PROBLEM, f"brokers name different controllers ({'; '.join(parts)})")
+        return Check("controller", CheckStatus.PROBLEM, f"brokers name different controllers ({'; '.join(parts)})")
     controller = next(iter(by_controller), None)
     if controller is None:
-        return Check("controller", Status.PROBLEM, "there is no controller")
+        return Check("controller", CheckStatus.PROBLEM, "there is no controller")
     if isinstance(views.get(controller), KctlError):
         summary = f"broker {controller}, which does not respond"
-        return Check("controller", Status.PROBLEM, summary, (f"broker {controller}",))
-    return Check("controller", Status.OK, f"broker {controller}")
+        return Check("controller", CheckStatus.PROBLEM, summary, (f"broker {controller}",))
+    return Check("controller", CheckStatus.OK, f"broker {controller}")
 
 
 def silent_voters(quorum: Quorum) -> list[QuorumReplica]:
@@ -95,17 +95,19 @@ def silent_voters(quorum: Quorum) -> list[QuorumReplica]:
 
 def _quorum(quorum: Quorum) -> Check:
     if quorum.leader_id is None:
-        return Check("controller", Status.PROBLEM, "the metadata quorum has no leader")
+        return Check("controller", CheckStatus.PROBLEM, "the metadata quorum has no leader")
     silent = silent_voters(quorum)
     if silent:
         subjects = tuple(f"controller {replica.id}" for replica in silent)
         return Check(
             "controller",
-            Status.PROBLEM,
+            CheckStatus.PROBLEM,
             f"{quorum.leader_id}; {len(silent)} of {counted(len(quorum.voters), 'voter')} not fetching",
             subjects,
         )
-    return Check("controller", Status.OK, f"{quorum.leader_id}; {counted(len(quorum.voters), 'voter')} in the quorum")
+    return Check(
+        "controller", CheckStatus.OK, f"{quorum.leader_id}; {counted(len(quorum.voters), 'voter')} in the quorum"
+    )
 
 
 def check_leaders(facts: Facts, limits: HealthLimits) -> Check:
@@ -116,14 +118,16 @@ def check_leaders(facts: Facts, limits: HealthLimits) -> Check:
     status = leader_status(facts.state)
     over = [row for row in status.over(limits.leader_imbalance_percent) if row.broker in facts.state.brokers]
     if not over:
-        return Check("preferred_leaders", Status.OK, f"{status.preferred_percent:g} % led by their preferred replica")
+        return Check(
+            "preferred_leaders", CheckStatus.OK, f"{status.preferred_percent:g} % led by their preferred replica"
+        )
     worst = max(over, key=lambda row: row.imbalance_percent)
     summary = f"broker {worst.broker} does not lead {worst.imbalance_percent:g} % of its preferred partitions"
     if len(over) > 1:
         summary = (
             f"{counted(len(over), 'broker')} lead too few of their preferred partitions, worst: broker {worst.broker}"
         )
-    return Check("preferred_leaders", Status.WARNING, summary, tuple(f"broker {row.broker}" for row in over))
+    return Check("preferred_leaders", CheckStatus.WARNING, summary, tuple(f"broker {row.broker}" for row in over))
 
 
 def check_replicas(facts: Facts, limits: HealthLimits) -> Check:
@@ -137,9 +141,9 @@ def check_replicas(facts: Facts, limits: HealthLimits) -> Check:
     allowed = max(mean * limits.replica_skew_percent / 100, _FEW_REPLICAS)
     uneven = sorted(node for node, count in counts.items() if abs(count - mean) > allowed)
     if not counts:
-        return Check("replicas", Status.OK, "no brokers")
+        return Check("replicas", CheckStatus.OK, "no brokers")
     low, high = min(counts.values()), max(counts.values())
     spread = f"{high:,} on each broker" if low == high else f"{low:,} to {high:,} per broker, {mean:,.4g} on average"
     if uneven:
-        return Check("replicas", Status.WARNING, spread, tuple(f"broker {node}" for node in uneven))
-    return Check("replicas", Status.OK, spread)
+        return Check("replicas", CheckStatus.WARNING, spread, tuple(f"broker {node}" for node in uneven))
+    return Check("replicas", CheckStatus.OK, spread)

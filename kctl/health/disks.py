@@ -5,7 +5,7 @@ from __future__ import annotations
 from kctl.base.text import counted
 from kctl.cluster.log_dirs import LogDir
 from kctl.errors import KctlError
-from kctl.health.model import Check, Facts, HealthLimits, Status
+from kctl.health.model import Check, CheckStatus, Facts, HealthLimits
 
 
 def used_percent(log_dir: LogDir) -> float | None:
@@ -33,11 +33,11 @@ def check_log_dirs(facts: Facts) -> Check:
     if offline:
         summary = f"{counted(len(offline), 'log dir')} offline"
         subjects = tuple(f"broker {node} {path}" for node, path in offline)
-        return Check("log_dirs", Status.PROBLEM, summary, subjects, reasons)
+        return Check("log_dirs", CheckStatus.PROBLEM, summary, subjects, reasons)
     if reasons:
         summary = f"the log dirs of {counted(len(reasons), 'broker')} are not readable"
-        return Check("log_dirs", Status.UNKNOWN, summary, reasons=reasons)
-    return Check("log_dirs", Status.OK, f"{counted(len(rows), 'log dir')} online")
+        return Check("log_dirs", CheckStatus.UNKNOWN, summary, reasons=reasons)
+    return Check("log_dirs", CheckStatus.OK, f"{counted(len(rows), 'log dir')} online")
 
 
 def check_disks(facts: Facts, limits: HealthLimits) -> Check:
@@ -54,14 +54,14 @@ def check_disks(facts: Facts, limits: HealthLimits) -> Check:
     if over:
         percent, _ = over[0]
         summary = f"{counted(len(over), 'log dir')} above {limits.disk_percent:g} %, the fullest at {percent:g} %"
-        return Check("disks", Status.PROBLEM, summary, tuple(name for _, name in over), reasons)
+        return Check("disks", CheckStatus.PROBLEM, summary, tuple(name for _, name in over), reasons)
     if reasons or not used:
         summary = "disk usage is not readable" if reasons else "brokers before 3.3 do not report disk usage"
-        return Check("disks", Status.UNKNOWN if reasons else Status.OK, summary, reasons=reasons)
+        return Check("disks", CheckStatus.UNKNOWN if reasons else CheckStatus.OK, summary, reasons=reasons)
     percent, name = max(used)
     silent = _without_sizes(facts)
     more = f"; {'broker' if len(silent) == 1 else 'brokers'} {', '.join(map(str, silent))} before 3.3: not reported"
-    return Check("disks", Status.OK, f"at most {percent:g} % used{more if silent else ''}", (name,))
+    return Check("disks", CheckStatus.OK, f"at most {percent:g} % used{more if silent else ''}", (name,))
 
 
 def _without_sizes(facts: Facts) -> list[int]:

@@ -12,7 +12,7 @@ from kctl.base.text import counted
 from kctl.cluster.log_dirs import LogDir
 from kctl.cluster.rights import NEED_ALL_TOPICS, may_describe_all_topics
 from kctl.errors import KctlError, NotAuthorized
-from kctl.health.model import Check, Facts, Status
+from kctl.health.model import Check, CheckStatus, Facts
 from kctl.model import ClusterState
 
 if TYPE_CHECKING:
@@ -54,8 +54,8 @@ def check_topics(facts: Facts) -> Check:
     """Check that no partitions are hidden from the other rules."""
     if isinstance(facts.hidden, KctlError):
         summary = f"{counted(len(facts.state.topics), 'topic')} visible; there may be more"
-        return Check("topics", Status.UNKNOWN, summary, reasons=(facts.hidden.message,))
+        return Check("topics", CheckStatus.UNKNOWN, summary, reasons=(facts.hidden.message,))
     if facts.hidden:
         line = hidden_line(facts.hidden)
-        return Check("topics", Status.UNKNOWN, line, tuple(facts.hidden), (f"{line}: their health is unknown",))
-    return Check("topics", Status.OK, f"{counted(len(facts.state.topics), 'topic')} visible")
+        return Check("topics", CheckStatus.UNKNOWN, line, tuple(facts.hidden), (f"{line}: their health is unknown",))
+    return Check("topics", CheckStatus.OK, f"{counted(len(facts.state.topics), 'topic')} visible")

@@ -56,13 +56,13 @@ class IsrWatch:
 
 
 def _added(row: IsrChanges | None, before: PartitionState, now: PartitionState) -> IsrChanges:
-    left = tuple(node for node in before.isr if node not in now.isr)
+    departed = tuple(node for node in before.isr if node not in now.isr)
     joined = tuple(node for node in now.isr if node not in before.isr)
     return IsrChanges(
         topic=now.topic,
         partition=now.partition,
-        changes=(row.changes if row else 0) + bool(left or joined),
-        left=_union(row.left if row else (), left),
+        changes=(row.changes if row else 0) + bool(departed or joined),
+        left=_union(row.left if row else (), departed),
         joined=_union(row.joined if row else (), joined),
         leader_changes=(row.leader_changes if row else 0) + (before.leader != now.leader),
     )

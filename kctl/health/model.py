@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Adding = Mapping[TopicPartition, Collection[int]] | KctlError | None
 
 
-class Status(str, Enum):
+class CheckStatus(str, Enum):
     """The result of a check. warning: worth a look, still healthy. problem: not healthy. unknown: not readable."""
 
     OK = "ok"
@@ -39,7 +39,7 @@ class Check:
     """
 
     check: str
-    status: Status
+    status: CheckStatus
     summary: str
     subjects: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()
@@ -99,7 +99,7 @@ class Health:
 
     @property
     def problems(self) -> list[Check]:
-        return [check for check in self.checks if check.status is Status.PROBLEM]
+        return [check for check in self.checks if check.status is CheckStatus.PROBLEM]
 
     @property
     def unknown(self) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from kctl.base.text import counted
 from kctl.errors import KctlError
-from kctl.health.model import Adding, Check, Facts, Status
+from kctl.health.model import Adding, Check, CheckStatus, Facts
 from kctl.model import ClusterState, PartitionState
 
 
@@ -96,13 +96,13 @@ def check_under_min_isr(facts: Facts) -> Check:
         ok_summary += f"; {counted(at_minimum, 'partition')} at the minimum: they reject it after one more loss"
     if reasons and not names:
         summary = f"min.insync.replicas of {counted(len(reasons), 'topic')} is not readable"
-        return Check("under_min_isr_partitions", Status.UNKNOWN, summary, reasons=tuple(reasons))
+        return Check("under_min_isr_partitions", CheckStatus.UNKNOWN, summary, reasons=tuple(reasons))
     problem = "with fewer in-sync replicas than min.insync.replicas"
     if names and at_minimum:
         problem += f"; {at_minimum:,} more at the minimum"
     return _counted(
         "under_min_isr_partitions", names, problem, ok_summary,
-        reasons=tuple(reasons), otherwise=Status.WARNING if at_minimum else Status.OK,
+        reasons=tuple(reasons), otherwise=CheckStatus.WARNING if at_minimum else CheckStatus.OK,
     )  # fmt: skip
 
 
@@ -113,9 +113,9 @@ def _counted(
     ok_summary: str,
     *,
     reasons: tuple[str, ...] = (),
-    otherwise: Status = Status.OK,
+    otherwise: CheckStatus = CheckStatus.OK,
 ) -> Check:
     if not partitions:
         return Check(name, otherwise, ok_summary, reasons=reasons)
     summary = f"{counted(len(partitions), 'partition')} {problem}"
-    return Check(name, Status.PROBLEM, summary, tuple(partitions), reasons)
+    return Check(name, CheckStatus.PROBLEM, summary, tuple(partitions), reasons)

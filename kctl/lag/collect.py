@@ -211,10 +211,21 @@ def _rows(
             continue
         at, log, owner = committed.get(tp), offsets.get(tp), owners.get(tp)
         start, end = (log.start, log.end) if log else (None, None)
-        lag, lost = lag_of(at, start, end), lost_of(at, start)
         client_id, host = (owner.client_id, owner.host) if owner else (None, None)
-        ahead = ahead_of(at, end)
         rows.append(
-            LagRow(group.group, group.state, tp.topic, tp.partition, at, start, end, lag, lost, client_id, host, ahead)
+            LagRow(
+                group.group,
+                group.state,
+                tp.topic,
+                tp.partition,
+                at,
+                start,
+                end,
+                lag_of(at, start, end),
+                lost_of(at, start),
+                client_id,
+                host,
+                ahead_of(at, end),
+            )
         )
     return rows

@@ -134,7 +134,7 @@ def by_group(rows: Iterable[LagRow]) -> list[GroupLag]:
 class _LagSums(NamedTuple):
     lag: int | None
     max_lag: int | None
-    lost: int | None
+    losses: int | None
     not_committed: int
     unknown: int
     ahead: int | None
@@ -143,13 +143,13 @@ class _LagSums(NamedTuple):
 
 def _sums(rows: list[LagRow]) -> _LagSums:
     lags = [row.lag for row in rows if row.lag is not None]
-    lost = [row.lost for row in rows if row.lost is not None]
+    losses = [row.lost for row in rows if row.lost is not None]
     ahead = [row.ahead for row in rows if row.ahead is not None]
     control = [row.control_records for row in rows if row.control_records is not None]
     return _LagSums(
         lag=sum(lags) if lags else None,
         max_lag=max(lags, default=None),
-        lost=sum(lost) if lost else None,
+        losses=sum(losses) if losses else None,
         not_committed=sum(row.committed_offset is None for row in rows),
         unknown=sum(row.committed_offset is not None and row.lag is None for row in rows),
         ahead=sum(ahead) if ahead else None,

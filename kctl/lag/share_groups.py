@@ -62,7 +62,15 @@ def share_rows(
             continue
         log = offsets.get(TopicPartition(row.topic, row.partition))
         start, end = (log.start, log.end) if log else (None, None)
-        lost, ahead = lost_of(row.start_offset, start), ahead_of(row.start_offset, end)
         yield LagRow(
-            row.group, group.state, row.topic, row.partition, row.start_offset, start, end, row.lag, lost, ahead=ahead
+            row.group,
+            group.state,
+            row.topic,
+            row.partition,
+            row.start_offset,
+            start,
+            end,
+            row.lag,
+            lost_of(row.start_offset, start),
+            ahead=ahead_of(row.start_offset, end),
         )

@@ -53,7 +53,7 @@ def read_all(
         problems.at(1, 1, "a playbook must be a mapping", f"start with playbook: {VERSION}, name and steps")
         return None, problems.rows
     _check_display_order(raw, problems)
-    playbook = _Reader(document, problems, definitions or operations()).playbook(raw, source, file)
+    playbook = _DocumentReader(document, problems, definitions or operations()).playbook(raw, source, file)
     return playbook, in_order(problems.rows)
 
 
@@ -75,7 +75,7 @@ def _yaml_problem(error: InvalidFile, file: str) -> Problem:
     return Problem(file, int(match[1]), int(match[2]), message, error.hint)
 
 
-class _Reader:
+class _DocumentReader:
     """A reader of one document. Invalid parts are reported and omitted."""
 
     def __init__(self, document: YamlMap, problems: Problems, definitions: Operations) -> None:

@@ -88,11 +88,11 @@ class ReplicaWatch(Protocol):
 class RestartElection:
     """The election at the end of a restart.
 
-    elected: number of partitions. left: "topic-partition: reason" for those not led by their preferred replica.
+    elected: number of partitions. not_elected: "topic-partition: reason" for those not led by their preferred replica.
     """
 
     elected: int
-    left: tuple[str, ...] = ()
+    not_elected: tuple[str, ...] = ()
 
 
 class LiveCluster:

@@ -15,7 +15,7 @@ from kctl.restart import journals
 from kctl.restart.gate import Blocker, UnprotectedTopic, ZookeeperDown, can_stop_together, gate, summary, unprotected
 from kctl.restart.live_cluster import Cluster, may_be_down
 from kctl.restart.order import whole_order
-from kctl.restart.restart_run import Clock, RestartOptions, RestartRun
+from kctl.restart.restart_run import RestartClock, RestartOptions, RestartRun
 from kctl.restart.snapshot import GateSnapshot
 from kctl.restart.steps import BrokerPhase, RestartState, replay
 
@@ -152,7 +152,7 @@ def make_plan(
     brokers: Mapping[int, Broker],
     options: RestartOptions,
     *,
-    clock: Clock,
+    clock: RestartClock,
     resumes: Path | None = None,
     state: RestartState | None = None,
 ) -> RestartPlan:

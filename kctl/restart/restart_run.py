@@ -33,7 +33,7 @@ class RestartOptions:
     elect: bool = True
 
 
-class Clock(Protocol):
+class RestartClock(Protocol):
     """The clock of a run, replaceable in tests."""
 
     def now(self) -> float: ...
@@ -83,7 +83,7 @@ class RestartRun:
     state: RestartState
     options: RestartOptions
     reporter: RestartReporter
-    clock: Clock
+    clock: RestartClock
     elected_left: Sequence[str] = ()
     elected_count: int | None = None
     controllers: frozenset[int] = frozenset()

@@ -201,8 +201,8 @@ def _elect(run: RestartRun) -> None:
     run.reporter.update("electing the preferred leaders", *share(run))
     run.entry(RestartStep.ELECT)
     election = run.cluster.elect()
-    run.elected_count, run.elected_left = election.elected, election.left
-    run.entry(RestartStep.ELECTED, elected=election.elected, left=len(election.left))
+    run.elected_count, run.elected_left = election.elected, election.not_elected
+    run.entry(RestartStep.ELECTED, elected=election.elected, left=len(election.not_elected))
 
 
 # --- failures ---------------------------------------------------------------------------------------------------------

@@ -6,13 +6,14 @@ changed is looked up again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kctl.base.moments import moment_text, parse_moment
 from kctl.cluster.log_offsets import ByLeader, ask_leaders, read_log_offsets
 from kctl.cluster.offsets import ListedOffset, OffsetSpec, list_offsets_each, listed
+from kctl.cluster.topics import choose, chosen_partitions, not_seen
 from kctl.errors import KctlError, NotSupported, OperationFailed
 from kctl.model import ClusterState, TopicPartition, TopicState
 
@@ -97,17 +98,41 @@ def vanished(partitions: Iterable[TopicPartition]) -> Failures:
     return {tp: OperationFailed(f"{tp} no longer exists") for tp in partitions}
 
 
-def offset_rows(
-    client: ClusterClient, state: ClusterState, partitions: Collection[TopicPartition], offset_spec: int
-) -> tuple[list[OffsetRow], list[str]]:
-    """Return one row per partition that responded, in order, and why others are missing. See parse_offset_spec."""
-    offsets, failed = list_offsets(client, partitions, offset_spec, listed, state=state)
+@dataclass(frozen=True, slots=True)
+class OffsetRequest:
+    """The offsets to read. names, patterns, internal: see kctl.cluster.topics.choose. partitions: None for all.
+
+    offset_spec: of parse_offset_spec.
+    """
+
+    names: Sequence[str]
+    patterns: Sequence[str]
+    partitions: Sequence[int] | None
+    offset_spec: int
+    internal: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetReport:
+    """A row per partition that responded. doubts: topics that may be hidden. failures: why partitions are missing."""
+
+    rows: list[OffsetRow]
+    doubts: list[str]
+    failures: list[str]
+
+
+def read_offsets(client: ClusterClient, request: OffsetRequest) -> OffsetReport:
+    """Read the offsets of the selected partitions, in order. Raises as `choose` and `chosen_partitions` do."""
+    state, chosen = choose(client, request.names, request.patterns, internal=request.internal)
+    partitions = chosen_partitions(chosen, request.partitions)
+    doubts, _ = not_seen(client, request.names, chosen)
+    offsets, failed = list_offsets(client, partitions, request.offset_spec, listed, state=state)
     rows = [
         OffsetRow(tp.topic, tp.partition, _non_negative(offsets[tp].offset), moment_text(offsets[tp].timestamp_ms))
         for tp in partitions
         if tp in offsets
     ]
-    return rows, failure_lines(failed)
+    return OffsetReport(rows, doubts, failure_lines(failed))
 
 
 def log_spans(

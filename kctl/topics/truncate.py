@@ -16,7 +16,7 @@ from kctl.base.text import counted
 from kctl.cluster.log_offsets import ByLeader, ask_leaders, read_log_offsets
 from kctl.cluster.offsets import OffsetSpec, listed
 from kctl.cluster.rights import DELETE, topics_denied
-from kctl.errors import KctlError, NotAuthorized, NotFound, OutcomeUnknown, Reason, Refused
+from kctl.errors import KctlError, NotAuthorized, NotFound, OperationFailed, OutcomeUnknown, Reason, Refused
 from kctl.lag.retention_requests import fetch_config_values
 from kctl.model import ClusterState, TopicPartition
 from kctl.topics.offsets import failure_lines, list_offsets, vanished
@@ -238,3 +238,15 @@ def _low_watermarks(response: Any, requested: Iterable[TopicPartition]) -> dict[
         else:
             results[tp] = row.low_watermark
     return results
+
+
+def require_truncated(rows: Sequence[TruncatedPartition]) -> None:
+    """Raise OperationFailed if a partition failed."""
+    failed = [_reason(row) for row in rows if row.result is ItemResult.FAILED]
+    if failed:
+        raise OperationFailed(f"{len(failed)} of {counted(len(rows), 'partition')} not truncated: {'; '.join(failed)}")
+
+
+def _reason(row: TruncatedPartition) -> str:
+    error = row.error or ""
+    return error if str(row.tp) in error else f"{row.tp}: {error}"

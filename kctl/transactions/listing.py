@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from kctl.base.suggestions import did_you_mean
+from kctl.base.text import counted
 from kctl.cluster.groups.coordinators import TRANSACTION, ByCoordinator, ask_coordinators, failure, send_in_chunks
 from kctl.cluster.groups.names import check_id
 from kctl.errors import KctlError, NotAuthorized, NotFound, OperationFailed, UsageError
@@ -209,3 +210,15 @@ def moment(ms: int) -> datetime | None:
         return datetime.fromtimestamp(ms / 1000, timezone.utc) if ms >= 0 else None
     except (ValueError, OverflowError, OSError):
         return None
+
+
+def require_readable(failed: Mapping[Any, KctlError], noun: str) -> None:
+    """Raise OperationFailed, with the first errors, if anything could not be read. noun: of an unreadable item."""
+    if not failed:
+        return
+    errors = list(dict.fromkeys(error.message for error in failed.values()))
+    more = f"; and {len(errors) - 3:,} more" if len(errors) > 3 else ""
+    raise OperationFailed(
+        f"{counted(len(failed), noun)} could not be read: {'; '.join(errors[:3])}{more}",
+        hint=next(iter(failed.values())).hint,
+    )

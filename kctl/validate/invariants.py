@@ -145,13 +145,13 @@ INVARIANTS = (
 )  # fmt: skip
 
 
-def check(sent: SentRecords, log: Log, delivered: DeliveredRecords | None) -> Findings:
+def check(sent_records: SentRecords, log: Log, delivered: DeliveredRecords | None) -> Findings:
     """Return the findings. delivered: None without a consumer."""
     findings = Findings(delivered=None if delivered is None else 0)
-    partitions = {*sent.partitions, *log, *(delivered.partitions if delivered else ())}
+    partitions = {*sent_records.partitions, *log, *(delivered.partitions if delivered else ())}
     for number in sorted(partitions):
         delivery = None if delivered is None else delivered.partitions.get(number, DeliveredPartition())
-        partition, partition_log = sent.partitions.get(number, SentPartition()), log.get(number, LogPartition())
+        partition, partition_log = sent_records.partitions.get(number, SentPartition()), log.get(number, LogPartition())
         first_offsets = _check_log(number, partition, partition_log, findings)
         if delivery is not None:
             _check_delivered(number, partition_log, delivery, findings)

@@ -37,8 +37,8 @@ def collect(store: Path, bootstrap: str, told: int) -> None:
         create_store(store, cluster_id)
         with lock.hold(store):
             collector, opened = Collector(cluster_id), create_store(store, cluster_id)
-            pace = run.Pace(every_s=0.01)
-            for report in run.run(opened, lambda at_ms: collector.take_pass(client, at_ms), pace, warn=complain):
+            schedule = run.Schedule(every_s=0.01)
+            for report in run.run(opened, lambda at_ms: collector.take_pass(client, at_ms), schedule, warn=complain):
                 at_ms = round(report.at.timestamp() * 1000)
                 if report.stored:
                     os.write(told, json.dumps([at_ms, *counts(report)]).encode() + b"\n")

@@ -307,7 +307,7 @@ def _number(data: _Bytes, at: Ints, width: int) -> Ints:
     return np.ascontiguousarray(result).view(_WIDTHS[width])[:, 0].astype(np.int64)
 
 
-class _Values(NamedTuple):
+class _ValueColumns(NamedTuple):
     """The values of each record; 0 if it has none. good: False for versions other than 0 to 3, or truncated values."""
 
     offset: Ints
@@ -316,7 +316,7 @@ class _Values(NamedTuple):
     good: Flags
 
 
-def _values(data: _Bytes, at: Ints, end: Ints, selected: Flags) -> _Values:
+def _values(data: _Bytes, at: Ints, end: Ints, selected: Flags) -> _ValueColumns:
     """Return the values of the selected records."""
     places = np.flatnonzero(selected)
     at, end = at[places], end[places]
@@ -334,7 +334,7 @@ def _values(data: _Bytes, at: Ints, end: Ints, selected: Flags) -> _Values:
     offset[places] = _number(data, at + 2, 8)
     epoch[places] = np.where(with_epoch, _number(data, at + 10, 4), -1)
     commit_ms[places] = _number(data, time_at, 8)
-    return _Values(offset, epoch, commit_ms, good)
+    return _ValueColumns(offset, epoch, commit_ms, good)
 
 
 def _keys(data: memoryview, at: Ints, end: Ints, selected: Flags) -> tuple[list[GroupPartition], Ints, Flags]:

@@ -126,7 +126,7 @@ def read_log(
 ) -> Iterator[pa.RecordBatch]:
     """Yield a log's commits as batches of ARROW's schema, then read failures. Raises what Source raises."""
     number = log_partition(log)
-    reader = _Reader(notes or CommitNotes())
+    reader = _CommitLogReader(notes or CommitNotes())
     for files in log.segments:
         assert files.log is not None
         reader.is_last = files is log.segments[-1]
@@ -140,7 +140,7 @@ def read_fetched(pieces: Iterable[bytes], number: int, span: Span = EVERYTHING) 
 
     Raises what `pieces` raises.
     """
-    reader, name = _Reader(CommitNotes()), f"{TOPIC}-{number}"
+    reader, name = _CommitLogReader(CommitNotes()), f"{TOPIC}-{number}"
     reader.is_last = False
     with tempfile.NamedTemporaryFile(prefix="kctl-offsets-") as file:  # Source can only read files
         for piece in pieces:
@@ -162,7 +162,7 @@ def _batches_of(
             yield batch
 
 
-def _ended(reader: _Reader, name: str) -> Iterator[pa.RecordBatch]:
+def _ended(reader: _CommitLogReader, name: str) -> Iterator[pa.RecordBatch]:
     """Yield the read failures."""
     if reader.pending.untracked:
         reader.notes.damage(f"{name}: {reader.pending.untracked} commits were skipped: too many open transactions")
@@ -181,7 +181,7 @@ def read_logs(logs: Iterable[PartitionLog], span: Span = EVERYTHING) -> Iterator
             yield errors_of(notes)
 
 
-class _Reader:
+class _CommitLogReader:
     """Reads a log over its segments: pieces of ordinary batches as columns, other batches one by one."""
 
     def __init__(self, notes: CommitNotes) -> None:

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from kctl.errors import KctlError, NotFound, UsageError
 from kctl.history.commits.commit_log import Span, read_fetched, read_logs
 from kctl.history.commits.matching import SLACK_MS
-from kctl.history.evaluate.column_arrays import differs, known, numbers, numeric
+from kctl.history.evaluate.column_arrays import differs, nullable, numbers, numeric
 from kctl.history.evaluate.window_rules import Flags, Ints
 from kctl.lag.offsets_topic import OffsetsLog, fetch_log, offsets_logs
 from kctl.segment.format.offset_commits import TOPIC
@@ -57,13 +57,13 @@ class CommitTimes:
             valid = batch.column("error").null_count == batch.num_rows
             rows = batch if valid else batch.filter(pc.is_null(batch.column("error")))
             if rows.num_rows:
-                committed, commit = known(rows.column("committed_offset")), known(rows.column("commit_ms"))
+                committed, commit = nullable(rows.column("committed_offset")), nullable(rows.column("commit_ms"))
                 parts.append((
                     _codes(rows, codes, grow=True),
                     numbers(rows.column("at_ms")).copy(),
-                    np.where(committed.known, committed.value, -1),
+                    np.where(committed.valid, committed.value, -1),
                     commit.value,
-                    commit.known.astype(np.int64),
+                    commit.valid.astype(np.int64),
                 ))  # fmt: skip
         none = np.zeros(0, dtype=np.int64)
         code, at, committed_offset, commit_ms, is_known = (
@@ -129,10 +129,10 @@ class CommitTimes:
             yield pa.RecordBatch.from_arrays([*batch.columns, result], schema=wider)
 
     def _of_rows(self, batch: pa.RecordBatch, slack_ms: int) -> tuple[Ints, Flags]:
-        at, committed = numbers(batch.column("at_ms")), known(batch.column("committed_offset"))
+        at, committed = numbers(batch.column("at_ms")), nullable(batch.column("committed_offset"))
         code = _codes(batch, self.codes, grow=False)
         value, is_known = np.zeros(batch.num_rows, dtype=np.int64), np.zeros(batch.num_rows, dtype=bool)
-        rows = np.flatnonzero((code >= 0) & committed.known)
+        rows = np.flatnonzero((code >= 0) & committed.valid)
         begin, end = self.begin[code[rows]], self.begin[code[rows] + 1]
         # First the last commit at that time (begin - 1: none), then each commit within the slack.
         place = _last_until(self.at_ms, at[rows], begin, end) - 1

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kctl.history.evaluate.window_rules import Flags, Ints, Known
+from kctl.history.evaluate.window_rules import Flags, Ints, NullableInts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,12 +25,12 @@ Watch: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]
 _WIDTHS: dict[pa.DataType, type[np.signedinteger[Any]]] = {pa.int32(): np.int32, pa.int64(): np.int64}
 
 
-def known(column: pa.Array) -> Known:
+def nullable(column: pa.Array) -> NullableInts:
     """Return an int32 or int64 column; negative numbers are null. Raises TypeError for another type."""
     valid = _validity(column)
     value = numbers(column)
     valid &= value >= 0
-    return Known(np.where(valid, value, 0), valid)
+    return NullableInts(np.where(valid, value, 0), valid)
 
 
 def numbers(column: pa.Array) -> Ints:
@@ -67,13 +67,13 @@ def differs(column: pa.Array) -> Flags:
     if size < 2:
         return result
     if isinstance(column, pa.DictionaryArray):
-        indices = known(column.indices.cast(pa.int64()))  # -1: null
-        changed = np.flatnonzero(np.diff(np.where(indices.known, indices.value, -1))) + 1
+        indices = nullable(column.indices.cast(pa.int64()))  # -1: null
+        changed = np.flatnonzero(np.diff(np.where(indices.valid, indices.value, -1))) + 1
         result[1:] = False
         result[changed] = _unequal(column, changed)
     elif column.type in _WIDTHS:
-        values = known(column)
-        result[1:] = np.diff(np.where(values.known, values.value, -1)) != 0
+        values = nullable(column)
+        result[1:] = np.diff(np.where(values.valid, values.value, -1)) != 0
     else:
         result[1:] = bits_of(_unequal_neighbours(column))
     return result

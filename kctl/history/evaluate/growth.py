@@ -39,7 +39,7 @@ class Sizes(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class _Sums:
+class _GrowthSums:
     """The sums of each key so far. Fields as in Growth. shrunk_at_ms: -1 if never.
 
     at_shrunk_bytes: the size at shrunk_at_ms, or the first size if the log never shrank.
@@ -55,21 +55,21 @@ class _Sums:
     shrunk_at_ms: Ints
     at_shrunk_bytes: Ints
 
-    def at(self, places: slice) -> _Sums:
-        return _Sums(*(getattr(self, name)[places] for name in self.__slots__))
+    def at(self, places: slice) -> _GrowthSums:
+        return _GrowthSums(*(getattr(self, name)[places] for name in self.__slots__))
 
 
 @dataclass(frozen=True, slots=True)
-class _Open:
+class _OpenKey:
     """A key that may continue in the next batch: its last row, and its sums so far."""
 
     last: pa.RecordBatch
-    sums: _Sums
+    sums: _GrowthSums
 
 
 def growths(batches: Iterable[pa.RecordBatch], of: Sizes) -> Iterator[pa.RecordBatch]:
     """Yield a row for each key that has a size: the columns of.names of its last row, then GROWTH_TYPES."""
-    open_: _Open | None = None
+    open_: _OpenKey | None = None
     for each in batches:
         batch = _with_sizes(each, of)
         if batch.num_rows == 0:
@@ -80,7 +80,7 @@ def growths(batches: Iterable[pa.RecordBatch], of: Sizes) -> Iterator[pa.RecordB
         begins = np.flatnonzero(_first_rows(batch, of))
         sums = _sums(batch, begins, of, open_ if continues else None)
         ends = np.append(begins[1:], batch.num_rows) - 1
-        open_ = _Open(batch.slice(int(ends[-1]), 1), sums.at(slice(-1, None)))
+        open_ = _OpenKey(batch.slice(int(ends[-1]), 1), sums.at(slice(-1, None)))
         if len(ends) > 1:
             arrays = chosen(batch, batch.schema.names, ends[:-1])
             yield _rows(pa.RecordBatch.from_arrays(arrays, schema=batch.schema), sums.at(slice(0, -1)), of)
@@ -117,7 +117,7 @@ def _first_rows(batch: pa.RecordBatch, of: Sizes) -> Flags:
     return result
 
 
-def _sums(batch: pa.RecordBatch, begins: Ints, of: Sizes, before: _Open | None) -> _Sums:
+def _sums(batch: pa.RecordBatch, begins: Ints, of: Sizes, before: _OpenKey | None) -> _GrowthSums:
     """Return the sums of the keys that begin at `begins`; the first key continues `before`."""
     at, size = numbers(batch.column("at_ms")), numbers(batch.column(of.size))
     step, step_ms = np.zeros_like(size), np.zeros_like(at)
@@ -128,7 +128,7 @@ def _sums(batch: pa.RecordBatch, begins: Ints, of: Sizes, before: _Open | None) 
     down = step < 0
     ends = np.append(begins[1:], len(at)) - 1
     shrunk = np.maximum.reduceat(np.where(down, np.arange(len(at)), -1), begins)
-    result = _Sums(
+    result = _GrowthSums(
         samples=ends - begins + 1,
         first_ms=at[begins],
         last_ms=at[ends],
@@ -144,7 +144,7 @@ def _sums(batch: pa.RecordBatch, begins: Ints, of: Sizes, before: _Open | None) 
     return result
 
 
-def _add_previous(result: _Sums, before: _Sums) -> None:
+def _add_previous(result: _GrowthSums, before: _GrowthSums) -> None:
     """Add the previous sums to the first key of `result`."""
     for name in ("samples", "grown_bytes", "grown_ms"):
         getattr(result, name)[0] += getattr(before, name)[0]
@@ -155,7 +155,7 @@ def _add_previous(result: _Sums, before: _Sums) -> None:
             getattr(result, name)[0] = getattr(before, name)[0]
 
 
-def _rows(last: pa.RecordBatch, sums: _Sums, of: Sizes) -> pa.RecordBatch:
+def _rows(last: pa.RecordBatch, sums: _GrowthSums, of: Sizes) -> pa.RecordBatch:
     arrays = [last.column(name) for name in of.names]
     fields = [last.schema.field(name) for name in of.names]
     for name, kind in GROWTH_TYPES.items():

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from kctl.history.evaluate.column_arrays import chosen, differs, known, numbers, numeric
-from kctl.history.evaluate.window_rules import Flags, Ints, Known
+from kctl.history.evaluate.column_arrays import chosen, differs, nullable, numbers, numeric
+from kctl.history.evaluate.window_rules import Flags, Ints, NullableInts
 from kctl.history.evaluate.windows import KEY
 
 SPAN_TYPES: dict[str, pa.DataType] = {
@@ -43,7 +43,7 @@ class _Spans:
 
 
 @dataclass(frozen=True, slots=True)
-class _Open:
+class _OpenSpan:
     """A partition that may continue in the next batch: its last reading, and its span so far."""
 
     last: pa.RecordBatch
@@ -52,7 +52,7 @@ class _Open:
 
 def spans(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield the last reading of each partition with its span: the columns of the batches, then SPAN_TYPES."""
-    open_: _Open | None = None
+    open_: _OpenSpan | None = None
     for batch in batches:
         if batch.num_rows == 0:
             continue
@@ -65,7 +65,7 @@ def spans(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             else:
                 yield _batch(open_.last, open_.span)
         ends = np.append(begins[1:], batch.num_rows) - 1
-        open_ = _Open(batch.slice(int(ends[-1]), 1), result.at(slice(-1, None)))
+        open_ = _OpenSpan(batch.slice(int(ends[-1]), 1), result.at(slice(-1, None)))
         if len(ends) > 1:
             arrays = chosen(batch, batch.schema.names, ends[:-1])
             last = pa.RecordBatch.from_arrays(arrays, schema=batch.schema)
@@ -87,8 +87,8 @@ def _key(batch: pa.RecordBatch) -> tuple[object, ...]:
 
 def _spans(batch: pa.RecordBatch, begins: Ints) -> _Spans:
     """Return the spans of the partitions that begin at `begins`, as far as they are in the batch."""
-    lag = known(batch.column("lag"))
-    lags = np.where(lag.known, lag.value, _NONE)
+    lag = nullable(batch.column("lag"))
+    lags = np.where(lag.valid, lag.value, _NONE)
     return _Spans(
         first_at_ms=numbers(batch.column("at_ms"))[begins],
         readings=np.diff(np.append(begins, batch.num_rows)),
@@ -118,7 +118,7 @@ def _batch(last: pa.RecordBatch, span: _Spans) -> pa.RecordBatch:
     arrays, fields = list(last.columns), list(last.schema)
     for name, kind in SPAN_TYPES.items():
         value = getattr(span, name)
-        lag = Known(value, value >= 0) if name in {"lag_before", "peak_lag"} else None
-        arrays.append(numeric(value, kind, None if lag is None else lag.known))
+        lag = NullableInts(value, value >= 0) if name in {"lag_before", "peak_lag"} else None
+        arrays.append(numeric(value, kind, None if lag is None else lag.valid))
         fields.append(pa.field(name, kind))
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))

@@ -28,11 +28,11 @@ _NONE = np.int64(-1)
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class NullableInts:
     """Integers that may be null; the value of a null is 0."""
 
     value: Ints
-    known: Flags
+    valid: Flags
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +43,10 @@ class Rows:
     """
 
     at_ms: Ints
-    committed: Known
-    start: Known
-    end: Known
-    commit_ms: Known | None
+    committed: NullableInts
+    start: NullableInts
+    end: NullableInts
+    commit_ms: NullableInts | None
     first: Flags
     cut: Flags
     since_ms: Ints
@@ -62,15 +62,15 @@ class Readings:
     status: States
     status_owned: States
     observations: Ints
-    lag: Known
-    lost: Known
-    ahead: Known
-    unchanged_ms: Known
-    time_lag_ms: Known
-    time_lag_least_ms: Known
+    lag: NullableInts
+    lost: NullableInts
+    ahead: NullableInts
+    unchanged_ms: NullableInts
+    time_lag_ms: NullableInts
+    time_lag_least_ms: NullableInts
     consumed_per_s: tuple[Floats, Flags]
     produced_per_s: tuple[Floats, Flags]
-    catch_up_ms: Known
+    catch_up_ms: NullableInts
 
 
 NAMES = tuple(field.name for field in fields(Readings))
@@ -83,11 +83,11 @@ def readings(rows: Rows, chosen: Ints, rules: WindowRules, timed: Ints | None = 
     these are null for other rows. None: all.
     """
     places = _Places.of(rows, rules)
-    c, s, e = (_take(known, chosen) for known in (rows.committed, rows.start, rows.end))
-    both = c.known & e.known
-    lost_known = c.known & s.known
+    c, s, e = (_take(offsets, chosen) for offsets in (rows.committed, rows.start, rows.end))
+    both = c.valid & e.valid
+    lost_valid = c.valid & s.valid
     unowned, owned = _statuses(rows, places, chosen, rules)
-    times = _Times.of(rows, places, chosen if timed is None else chosen[timed], rules)
+    times = _TimeColumns.of(rows, places, chosen if timed is None else chosen[timed], rules)
     if timed is not None:
         times = times.spread(timed, len(chosen))
     return Readings(
@@ -95,9 +95,9 @@ def readings(rows: Rows, chosen: Ints, rules: WindowRules, timed: Ints | None = 
         status_owned=owned,
         observations=chosen - places.window[chosen] + 1,
         lag=_lag(c, s, e),
-        lost=Known(np.where(lost_known, np.maximum(s.value - c.value, 0), 0), lost_known),
-        ahead=Known(np.where(both, np.maximum(c.value - e.value, 0), 0), both),
-        unchanged_ms=Known(np.where(c.known, rows.at_ms[chosen] - rows.since_ms[chosen], 0), c.known),
+        lost=NullableInts(np.where(lost_valid, np.maximum(s.value - c.value, 0), 0), lost_valid),
+        ahead=NullableInts(np.where(both, np.maximum(c.value - e.value, 0), 0), both),
+        unchanged_ms=NullableInts(np.where(c.valid, rows.at_ms[chosen] - rows.since_ms[chosen], 0), c.valid),
         time_lag_ms=times.age,
         time_lag_least_ms=times.least,
         consumed_per_s=times.consumption,
@@ -106,9 +106,9 @@ def readings(rows: Rows, chosen: Ints, rules: WindowRules, timed: Ints | None = 
     )
 
 
-def _lag(c: Known, s: Known, e: Known) -> Known:
-    known = c.known & s.known & e.known
-    return Known(np.where(known, np.maximum(e.value - np.maximum(c.value, s.value), 0), 0), known)
+def _lag(c: NullableInts, s: NullableInts, e: NullableInts) -> NullableInts:
+    valid = c.valid & s.valid & e.valid
+    return NullableInts(np.where(valid, np.maximum(e.value - np.maximum(c.value, s.value), 0), 0), valid)
 
 
 # --- places ---------------------------------------------------------------------------------------------------------
@@ -137,7 +137,7 @@ class _Places:
     @staticmethod
     def of(rows: Rows, rules: WindowRules) -> _Places:
         begin = last_place(rows.cut)
-        return _Places(begin, _windows(rows, begin, rules), last_place(rows.end.known), _next_place(rows.end.known))
+        return _Places(begin, _windows(rows, begin, rules), last_place(rows.end.valid), _next_place(rows.end.valid))
 
 
 def _windows(rows: Rows, begin: Ints, rules: WindowRules) -> Ints:
@@ -150,8 +150,8 @@ def _windows(rows: Rows, begin: Ints, rules: WindowRules) -> Ints:
     return result
 
 
-def _take(known: Known, chosen: Ints) -> Known:
-    return Known(known.value[chosen], known.known[chosen])
+def _take(column: NullableInts, chosen: Ints) -> NullableInts:
+    return NullableInts(column.value[chosen], column.valid[chosen])
 
 
 # --- status ---------------------------------------------------------------------------------------------------------
@@ -159,7 +159,7 @@ def _take(known: Known, chosen: Ints) -> Known:
 
 def _statuses(rows: Rows, places: _Places, chosen: Ints, rules: WindowRules) -> tuple[States, States]:
     """Return status and status_owned of kctl.history.lag.window."""
-    judged = rows.committed.known & rows.end.known
+    judged = rows.committed.valid & rows.end.valid
     behind = np.where(judged, np.maximum(rows.end.value - rows.committed.value, 0), 0)
     result = np.where(judged[chosen], np.int8(Status.OK), np.int8(Status.UNKNOWN)).astype(np.int8)
     full = chosen - places.window[chosen] + 1 >= rules.observations
@@ -198,9 +198,9 @@ def _stopped(rows: Rows, at: Ints, begin: Ints) -> tuple[Flags, Flags]:
     first, last = start, np.maximum(rows.since_ms[at], start)
     first_owned, last_owned = start, now
     if rows.commit_ms is not None:
-        known, value = rows.commit_ms.known, np.minimum(rows.commit_ms.value, rows.at_ms)
-        first, first_owned = (np.where(known[begin], value[begin], x) for x in (first, first_owned))
-        last, last_owned = (np.where(known[at], value[at], x) for x in (last, last_owned))
+        valid, value = rows.commit_ms.valid, np.minimum(rows.commit_ms.value, rows.at_ms)
+        first, first_owned = (np.where(valid[begin], value[begin], x) for x in (first, first_owned))
+        last, last_owned = (np.where(valid[at], value[at], x) for x in (last, last_owned))
     return now - last > last - first, now - last_owned > last_owned - first_owned
 
 
@@ -208,7 +208,7 @@ def _never_less_behind(rows: Rows, places: _Places, behind: Ints, at: Ints, begi
     """Return where the lag never decreased within the window and is larger than at its start."""
     before = np.empty_like(places.known_end)
     before[:1], before[1:] = _NONE, places.known_end[:-1]
-    less = rows.end.known & (before >= places.begin)
+    less = rows.end.valid & (before >= places.begin)
     less &= behind < behind[before]  # -1 is a place that `less` already excludes
     # Where the decreasing pair starts: the last pair has the latest start.
     pair = np.maximum.accumulate(np.where(less, before, _NONE))
@@ -237,29 +237,29 @@ def _rewound(rows: Rows, at: Ints, begin: Ints, rules: WindowRules) -> Ints:
 
 
 @dataclass(frozen=True, slots=True)
-class _Times:
+class _TimeColumns:
     """The time lags, rates and catch-up times of readings."""
 
-    age: Known
-    least: Known
+    age: NullableInts
+    least: NullableInts
     consumption: tuple[Floats, Flags]
     production: tuple[Floats, Flags]
-    catch_up: Known
+    catch_up: NullableInts
 
     @staticmethod
-    def of(rows: Rows, places: _Places, chosen: Ints, rules: WindowRules) -> _Times:
-        lag = _lag(*(_take(known, chosen) for known in (rows.committed, rows.start, rows.end)))
+    def of(rows: Rows, places: _Places, chosen: Ints, rules: WindowRules) -> _TimeColumns:
+        lag = _lag(*(_take(offsets, chosen) for offsets in (rows.committed, rows.start, rows.end)))
         consumption, production = _consumption(rows, places, chosen), _production(rows, places, chosen)
         age, least = _time_lag(rows, places, chosen, lag, rules)
         catch_up = _catch_up(lag, consumption, production, _keeps_up(rows, places, chosen))
-        return _Times(age, least, consumption, production, catch_up)
+        return _TimeColumns(age, least, consumption, production, catch_up)
 
-    def spread(self, at: Ints, size: int) -> _Times:
+    def spread(self, at: Ints, size: int) -> _TimeColumns:
         """Return these values at the places `at` of `size` rows; other rows are null."""
 
-        def integers(values: Known) -> Known:
-            result = Known(np.zeros(size, dtype=np.int64), np.zeros(size, dtype=bool))
-            result.value[at], result.known[at] = values.value, values.known
+        def integers(values: NullableInts) -> NullableInts:
+            result = NullableInts(np.zeros(size, dtype=np.int64), np.zeros(size, dtype=bool))
+            result.value[at], result.valid[at] = values.value, values.valid
             return result
 
         def rate(values: tuple[Floats, Flags]) -> tuple[Floats, Flags]:
@@ -267,7 +267,7 @@ class _Times:
             result[0][at], result[1][at] = values
             return result
 
-        return _Times(
+        return _TimeColumns(
             integers(self.age),
             integers(self.least),
             rate(self.consumption),
@@ -278,16 +278,16 @@ class _Times:
 
 def _rate(messages: Ints, duration_ms: Ints) -> tuple[Floats, Flags]:
     """Return rates.per_second of each row."""
-    known = duration_ms > 0
-    divisor = np.where(known, duration_ms, 1).astype(np.float64)
-    return messages.astype(np.float64) / divisor * MS_PER_S, known
+    valid = duration_ms > 0
+    divisor = np.where(valid, duration_ms, 1).astype(np.float64)
+    return messages.astype(np.float64) / divisor * MS_PER_S, valid
 
 
 def _consumption(rows: Rows, places: _Places, chosen: Ints) -> tuple[Floats, Flags]:
     c, start = rows.committed.value, rows.start.value  # an unknown start is 0
-    read = np.zeros(len(rows), dtype=np.int64)
-    read[1:] = np.where(rows.cut[1:], 0, np.maximum(c[1:] - np.maximum(c[:-1], start[:-1]), 0))
-    total = np.cumsum(read)
+    consumed = np.zeros(len(rows), dtype=np.int64)
+    consumed[1:] = np.where(rows.cut[1:], 0, np.maximum(c[1:] - np.maximum(c[:-1], start[:-1]), 0))
+    total = np.cumsum(consumed)
     window = places.window[chosen]
     return _rate(total[chosen] - total[window], rows.at_ms[chosen] - rows.at_ms[window])
 
@@ -295,8 +295,8 @@ def _consumption(rows: Rows, places: _Places, chosen: Ints) -> tuple[Floats, Fla
 def _production(rows: Rows, places: _Places, chosen: Ints) -> tuple[Floats, Flags]:
     """Return the rate from the first to the last known log end in the window. A row without a commit has no window."""
     last, first = places.known_end[chosen], places.next_end[places.window[chosen]]
-    known = (last >= places.window[chosen]) & (first <= chosen)
-    last, first = np.where(known, last, 0), np.where(known, first, 0)
+    valid = (last >= places.window[chosen]) & (first <= chosen)
+    last, first = np.where(valid, last, 0), np.where(valid, first, 0)
     return _rate(rows.end.value[last] - rows.end.value[first], rows.at_ms[last] - rows.at_ms[first])
 
 
@@ -316,29 +316,31 @@ def _keeps_up(rows: Rows, places: _Places, chosen: Ints) -> Flags:
 
 
 def _catch_up(
-    lag: Known, consumption: tuple[Floats, Flags], production: tuple[Floats, Flags], keeps_up: Flags
-) -> Known:
+    lag: NullableInts, consumption: tuple[Floats, Flags], production: tuple[Floats, Flags], keeps_up: Flags
+) -> NullableInts:
     """Return rates.catch_up_ms of each row."""
     gain = consumption[0] - production[0]
-    behind = lag.known & (lag.value > 0) & ~keeps_up
+    behind = lag.valid & (lag.value > 0) & ~keeps_up
     gains = behind & consumption[1] & production[1] & (consumption[0] > production[0])
     duration_ms = lag.value.astype(np.float64) / np.where(gains, gain, 1.0) * MS_PER_S
     ends = gains & (duration_ms <= FARTHEST_MS)
-    return Known(np.where(ends, duration_ms, 0.0).astype(np.int64), ends | (lag.known & ~behind))
+    return NullableInts(np.where(ends, duration_ms, 0.0).astype(np.int64), ends | (lag.valid & ~behind))
 
 
-def _time_lag(rows: Rows, places: _Places, chosen: Ints, lag: Known, rules: WindowRules) -> tuple[Known, Known]:
+def _time_lag(
+    rows: Rows, places: _Places, chosen: Ints, lag: NullableInts, rules: WindowRules
+) -> tuple[NullableInts, NullableInts]:
     """Return rates.time_lag of each row: each lagging row has its own search among the log ends of its history."""
     age, least = np.zeros(len(chosen), dtype=np.int64), np.zeros(len(chosen), dtype=np.int64)
-    known = lag.known.copy()
-    behind = np.flatnonzero(lag.known & (lag.value > 0))
+    valid = lag.valid.copy()
+    behind = np.flatnonzero(lag.valid & (lag.value > 0))
     if len(behind):
         at = chosen[behind]
-        points = np.flatnonzero(rows.end.known)
+        points = np.flatnonzero(rows.end.valid)
         ends, times = rows.end.value[points], rows.at_ms[points]
-        count = np.cumsum(rows.end.known)
+        count = np.cumsum(rows.end.valid)
         oldest = np.maximum(places.begin[at], at - (rules.history - 1))
-        low: Ints = count[oldest] - rows.end.known[oldest]  # the place among `points` of the oldest in reach
+        low: Ints = count[oldest] - rows.end.valid[oldest]  # the place among `points` of the oldest in reach
         high: Ints = count[at] - 1
         offset = rows.end.value[at] - lag.value[behind]
         result = _last_not_beyond(ends, offset, low - 1, high)
@@ -350,8 +352,8 @@ def _time_lag(rows: Rows, places: _Places, chosen: Ints, lag: Known, rules: Wind
         written = times[early] + ((times[late] - times[early]).astype(np.float64) * share).astype(np.int64)
         age[behind] = np.where(visited, rows.at_ms[at] - written, 0)
         least[behind] = np.where(visited, age[behind], rows.at_ms[at] - times[low])
-        known[behind] = visited
-    return Known(age, known), Known(least, lag.known)
+        valid[behind] = visited
+    return NullableInts(age, valid), NullableInts(least, lag.valid)
 
 
 def _last_not_beyond(ends: Ints, offset: Ints, low: Ints, high: Ints) -> Ints:

@@ -14,8 +14,8 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from kctl.history.evaluate.column_arrays import chosen, differs, known, numbers, numeric
-from kctl.history.evaluate.window_rules import Flags, Ints, Known, Readings, Rows, last_place, readings
+from kctl.history.evaluate.column_arrays import chosen, differs, nullable, numbers, numeric
+from kctl.history.evaluate.window_rules import Flags, Ints, NullableInts, Readings, Rows, last_place, readings
 from kctl.history.lag.window import DEFAULT_RULES, WindowRules, check_rules
 
 KEY = ("group", "topic", "partition")
@@ -177,18 +177,18 @@ def _at(batch: pa.RecordBatch, places: Ints) -> pa.RecordBatch:
 
 def _rows(batch: pa.RecordBatch, first: Flags, tail: _Tail | None) -> tuple[Rows, str | None]:
     """Return the rows of the tail and the batch, and the last known topic id of the last row's partition."""
-    committed, start, end = (known(batch.column(name)) for name in OFFSETS)
+    committed, start, end = (nullable(batch.column(name)) for name in OFFSETS)
     at = numbers(batch.column("at_ms"))
     names = batch.schema.names
-    commit = known(batch.column("commit_ms")) if "commit_ms" in names else None
+    commit = nullable(batch.column("commit_ms")) if "commit_ms" in names else None
     cut = first.copy()
-    cut[1:] |= ~committed.known[1:] | ~committed.known[:-1]
+    cut[1:] |= ~committed.valid[1:] | ~committed.valid[:-1]
     cut |= _end_fell(end, first, tail)
     other_id, known_id = _other_ids(batch, first, tail) if "topic_id" in names else (None, None)
     if other_id is not None:
         cut |= other_id
     if tail is not None:
-        cut[0] |= not (committed.known[0] and tail.rows.committed.known[-1])
+        cut[0] |= not (committed.valid[0] and tail.rows.committed.valid[-1])
     rows = Rows(at, committed, start, end, commit, first, cut, at)
     if tail is not None:
         rows = _joined(tail.rows, rows)
@@ -196,8 +196,8 @@ def _rows(batch: pa.RecordBatch, first: Flags, tail: _Tail | None) -> tuple[Rows
 
 
 def _joined(before: Rows, after: Rows) -> Rows:
-    def both(a: Known, b: Known) -> Known:
-        return Known(np.concatenate([a.value, b.value]), np.concatenate([a.known, b.known]))
+    def both(a: NullableInts, b: NullableInts) -> NullableInts:
+        return NullableInts(np.concatenate([a.value, b.value]), np.concatenate([a.valid, b.valid]))
 
     commit = both(before.commit_ms, after.commit_ms) if before.commit_ms and after.commit_ms else None
     return Rows(
@@ -235,13 +235,13 @@ def _before(place: Ints, first: Flags) -> tuple[Ints, Flags]:
     return before, (before < 0) & (begin < 0)
 
 
-def _end_fell(end: Known, first: Flags, tail: _Tail | None) -> Flags:
+def _end_fell(end: NullableInts, first: Flags, tail: _Tail | None) -> Flags:
     """Return where the log end is below the last known log end of the partition."""
-    before, older = _before(last_place(end.known), first)
+    before, older = _before(last_place(end.valid), first)
     result = (before >= 0) & ~first & (end.value < end.value[before])
     if tail is not None and tail.known_end is not None:
         result |= older & (end.value < tail.known_end)
-    return result & end.known
+    return result & end.valid
 
 
 def _other_ids(batch: pa.RecordBatch, first: Flags, tail: _Tail | None) -> tuple[Flags, str | None]:
@@ -263,14 +263,14 @@ def _tail(batch: pa.RecordBatch, rows: Rows, known_id: str | None, tail: _Tail |
     """Return the last rows of the last partition: of its last history, at most as many as are searched."""
     size = len(rows)
     begin = max(int(last_place(rows.cut)[-1]), size - (rules.history - 1), 0)
-    end_at = int(last_place(rows.end.known)[-1])
+    end_at = int(last_place(rows.end.valid)[-1])
     if end_at >= max(int(last_place(rows.first)[-1]), 0):
         known_end: int | None = int(rows.end.value[end_at])
     else:
         known_end = tail.known_end if tail is not None and not rows.first.any() else None
 
-    def end_of(values: Known) -> Known:
-        return Known(values.value[begin:].copy(), values.known[begin:].copy())
+    def end_of(values: NullableInts) -> NullableInts:
+        return NullableInts(values.value[begin:].copy(), values.valid[begin:].copy())
 
     first, cut = np.zeros(size - begin, dtype=bool), rows.cut[begin:].copy()
     cut[0] = True
@@ -304,8 +304,8 @@ def _batch(batch: pa.RecordBatch, places: Ints, result: Readings) -> pa.RecordBa
     arrays = chosen(batch, _columns(batch.schema), places)
     for name, kind in READING_TYPES.items():
         value = getattr(result, name)
-        if isinstance(value, Known):
-            arrays.append(numeric(value.value, kind, value.known))
+        if isinstance(value, NullableInts):
+            arrays.append(numeric(value.value, kind, value.valid))
         elif isinstance(value, tuple):
             arrays.append(numeric(value[0], kind, value[1]))
         else:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from kctl.base.units import format_duration, parse_duration_ms
 from kctl.errors import UsageError
 from kctl.history.lag.status import Status
+from kctl.lag.gate import By
 
 if TYPE_CHECKING:
     from kctl.history.lag.status_rows import LagStatus
@@ -153,3 +154,14 @@ def _furthest(limit: Limit, rows: Sequence[LagStatus]) -> LagStatus:
 def unknown(rows: Iterable[LagStatus], limits: Sequence[Limit]) -> int:
     """Return the number of rows that could not be checked against some limit."""
     return sum(any(limit.unknown(row) for limit in limits) for row in rows)
+
+
+def parse_limits(texts: Iterable[str], by: By) -> list[Limit]:
+    """Parse limits. Raises UsageError if a limit does not apply to rows of `by`."""
+    limits = [parse_limit(text) for text in texts]
+    for limit in limits:
+        if limit.partitions_only and by is not By.PARTITION:
+            raise UsageError(
+                f"--fail-on {limit.text} applies to partitions only: a {by.value} is OK, WARN or ERR", hint="use ERR"
+            )
+    return limits

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from kctl.history.commits.matching import SLACK_MS
-from kctl.history.evaluate.column_arrays import Watch, chosen, known
+from kctl.history.evaluate.column_arrays import Watch, chosen, nullable
 from kctl.history.evaluate.group_ranges import GroupRange
 from kctl.history.evaluate.spans import spans
 from kctl.history.evaluate.store_access import store_here
@@ -172,8 +172,8 @@ def _of(column: pa.Array, is_selected: Callable[[str], bool]) -> Flags:
     """Return a mask of the rows whose text in a dictionary column is selected."""
     assert isinstance(column, pa.DictionaryArray)
     selected = [is_selected(text) for text in column.dictionary.to_pylist()]
-    indices = known(column.indices.cast(pa.int64()))
-    mask: Flags = np.array([*selected, False], dtype=bool)[np.where(indices.known, indices.value, len(selected))]
+    indices = nullable(column.indices.cast(pa.int64()))
+    mask: Flags = np.array([*selected, False], dtype=bool)[np.where(indices.valid, indices.value, len(selected))]
     return mask
 
 

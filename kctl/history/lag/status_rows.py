@@ -97,13 +97,42 @@ class PartitionStatus:
         return messages_of(self)
 
 
-@dataclass(frozen=True, slots=True)
-class TopicStatus:
-    """The partitions of a topic in a group: sums of known values, otherwise the worst value. Field names are JSON keys.
+@dataclass(frozen=True)
+class LagTotals:
+    """Aggregates of partitions: sums of known values, otherwise the worst value.
 
     max_lag: largest lag of a partition. unknown: number of committed partitions whose offsets could not be read.
     """
 
+    lag: int | None
+    max_lag: int | None
+    lost: int | None
+    control_records: int | None
+    not_committed: int
+    unknown: int
+    time_lag_ms: int | None
+    time_lag_at_least_ms: int | None
+    consumed_per_s: float | None
+    produced_per_s: float | None
+    catch_up_ms: int | None
+    deletion_ms: int | None
+    loss_ms: int | None
+    last_commit: datetime | None
+    lag_before: int | None
+    worst_status: str | None
+    held_by_transaction: bool | None = None
+    ahead: int | None = None
+
+    @property
+    def messages(self) -> int | None:
+        return messages_of(self)
+
+
+# The order of the bases is the order of the JSON keys: a dataclass takes the fields of its last base first.
+
+
+@dataclass(frozen=True)
+class _TopicHead:
     group: str
     state: str | None
     topic: str
@@ -111,62 +140,26 @@ class TopicStatus:
     at: datetime | None
     status: str | None
     standing: str
-    lag: int | None
-    max_lag: int | None
-    lost: int | None
-    control_records: int | None
-    not_committed: int
-    unknown: int
-    time_lag_ms: int | None
-    time_lag_at_least_ms: int | None
-    consumed_per_s: float | None
-    produced_per_s: float | None
-    catch_up_ms: int | None
-    deletion_ms: int | None
-    loss_ms: int | None
-    last_commit: datetime | None
-    lag_before: int | None
-    worst_status: str | None
-    held_by_transaction: bool | None = None
-    ahead: int | None = None
-
-    @property
-    def messages(self) -> int | None:
-        return messages_of(self)
 
 
-@dataclass(frozen=True, slots=True)
-class GroupStatus:
-    """The partitions of a group, aggregated as in TopicStatus."""
+@dataclass(frozen=True)
+class TopicStatus(LagTotals, _TopicHead):
+    """The partitions of a topic in a group. Field names are JSON keys."""
 
+
+@dataclass(frozen=True)
+class _GroupHead:
     group: str
     state: str | None
     topic_count: int
     partition_count: int
     at: datetime | None
     status: str | None
-    lag: int | None
-    max_lag: int | None
-    lost: int | None
-    control_records: int | None
-    not_committed: int
-    unknown: int
-    time_lag_ms: int | None
-    time_lag_at_least_ms: int | None
-    consumed_per_s: float | None
-    produced_per_s: float | None
-    catch_up_ms: int | None
-    deletion_ms: int | None
-    loss_ms: int | None
-    last_commit: datetime | None
-    lag_before: int | None
-    worst_status: str | None
-    held_by_transaction: bool | None = None
-    ahead: int | None = None
 
-    @property
-    def messages(self) -> int | None:
-        return messages_of(self)
+
+@dataclass(frozen=True)
+class GroupStatus(LagTotals, _GroupHead):
+    """The partitions of a group. Field names are JSON keys."""
 
 
 class Owner(NamedTuple):
@@ -281,7 +274,7 @@ def _loss_ms(result: Deletion, reading: Reading, standing: Standing) -> int | No
     return loss_eta_ms(result, reading.consumed_per_s, reading.produced_per_s, keeps_up=keeps_up)
 
 
-class _Times(NamedTuple):
+class _UnreadTimes(NamedTuple):
     """Times of the unread messages.
 
     only_control_records: without control records, the lag is at most the allowed lag.
@@ -295,15 +288,15 @@ class _Times(NamedTuple):
     catch_up_ms: int | None
 
 
-def _times(offsets: Offsets, reading: Reading, around: Surroundings) -> _Times:
+def _times(offsets: Offsets, reading: Reading, around: Surroundings) -> _UnreadTimes:
     control = _control_records(offsets, around)
     if control and reading.lag == control:
-        return _Times(control, True, 0, 0, NEVER, 0)
+        return _UnreadTimes(control, True, 0, 0, NEVER, 0)
     age, min_age, max_age = _ages(offsets, reading, around)
     log = Log(offsets.start, offsets.end, around.size_bytes, reading.produced_per_s)
     result = deletion(offsets.committed, max_age, log, around.limits)
     only_control = bool(control) and reading.lag is not None and reading.lag - (control or 0) <= around.allowed_lag
-    return _Times(control, only_control, age, min_age, result, reading.catch_up_ms)
+    return _UnreadTimes(control, only_control, age, min_age, result, reading.catch_up_ms)
 
 
 def _last_commit(reading: Reading, around: Surroundings) -> int | None:
@@ -365,6 +358,6 @@ def _control_records(offsets: Offsets, around: Surroundings) -> int | None:
 LagStatus = PartitionStatus | TopicStatus | GroupStatus
 
 
-def messages_of(row: LagStatus) -> int | None:
+def messages_of(row: PartitionStatus | LagTotals) -> int | None:
     """Return the lag without offsets that are known to hold no message."""
     return None if row.lag is None else row.lag - (row.control_records or 0)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from kctl.base.grouping import grouped
 from kctl.history.lag.status import Standing, Status, group_status
-from kctl.history.lag.status_rows import GroupStatus, LagStatus, PartitionStatus, TopicStatus
+from kctl.history.lag.status_rows import GroupStatus, LagStatus, LagTotals, PartitionStatus, TopicStatus
 
 
 def by_topic(rows: Iterable[PartitionStatus]) -> list[TopicStatus]:
@@ -18,8 +18,11 @@ def by_topic(rows: Iterable[PartitionStatus]) -> list[TopicStatus]:
             group=members[0].group,
             state=members[0].state,
             topic=members[0].topic,
+            partition_count=len(members),
+            at=_latest(members),
+            status=_worst(row.status for row in members),
             standing=_least_alarming(members),
-            **_totals(members)._asdict(),
+            **vars(_totals(members)),
         )
         for members in grouped(rows, lambda row: (row.group, row.topic)).values()
     ]
@@ -32,42 +35,18 @@ def by_group(rows: Iterable[PartitionStatus]) -> list[GroupStatus]:
             group=members[0].group,
             state=members[0].state,
             topic_count=len({m.topic for m in members}),
-            **_totals(members)._asdict(),
+            partition_count=len(members),
+            at=_latest(members),
+            status=_worst(row.status for row in members),
+            **vars(_totals(members)),
         )
         for members in grouped(rows, lambda row: row.group).values()
     ]
 
 
-class _Totals(NamedTuple):
-    partition_count: int
-    at: datetime | None
-    status: str | None
-    lag: int | None
-    max_lag: int | None
-    lost: int | None
-    control_records: int | None
-    not_committed: int
-    unknown: int
-    time_lag_ms: int | None
-    time_lag_at_least_ms: int | None
-    consumed_per_s: float | None
-    produced_per_s: float | None
-    catch_up_ms: int | None
-    deletion_ms: int | None
-    loss_ms: int | None
-    last_commit: datetime | None
-    lag_before: int | None
-    worst_status: str | None
-    held_by_transaction: bool | None
-    ahead: int | None
-
-
-def _totals(rows: Sequence[PartitionStatus]) -> _Totals:
+def _totals(rows: Sequence[PartitionStatus]) -> LagTotals:
     lags = _present(row.lag for row in rows)
-    return _Totals(
-        partition_count=len(rows),
-        at=max(_present(row.at for row in rows), default=None),
-        status=_worst(row.status for row in rows),
+    return LagTotals(
         lag=sum(lags) if lags else None,
         max_lag=max(lags, default=None),
         lost=_total(row.lost for row in rows),
@@ -87,6 +66,10 @@ def _totals(rows: Sequence[PartitionStatus]) -> _Totals:
         held_by_transaction=_any(row.held_by_transaction for row in rows),
         ahead=_total(row.ahead for row in rows),
     )
+
+
+def _latest(rows: Sequence[PartitionStatus]) -> datetime | None:
+    return max(_present(row.at for row in rows), default=None)
 
 
 def _worst(names: Iterable[str | None]) -> str | None:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from kctl.history.evaluate.column_arrays import known, numbers
+from kctl.history.evaluate.column_arrays import nullable, numbers
 from kctl.history.report.owned_rows import runs
 
 EMPTY, DEAD, SETTLED, OTHER = 1, 2, 3, 4
@@ -77,9 +77,9 @@ class StateStream:
             listed[listed] = self._times[place[listed]] == at[listed]
             codes[place[listed]] = names[numbers(states.indices)][listed]
         last = parts[-1]
-        members = known(last.column("members"))
+        members = nullable(last.column("members"))
         return GroupStates(
             codes,
             last.column("state")[last.num_rows - 1].as_py(),
-            int(members.value[-1]) if members.known[-1] else None,
+            int(members.value[-1]) if members.valid[-1] else None,
         )

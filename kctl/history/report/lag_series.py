@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from kctl.history.evaluate.column_arrays import bits_of, chosen, differs, known, numbers
+from kctl.history.evaluate.column_arrays import bits_of, chosen, differs, nullable, numbers
 from kctl.history.evaluate.window_rules import Flags, Ints
 from kctl.history.lag.status import DEFAULT_STANDING_RULES, Status
 from kctl.history.report.buckets import TimeBuckets, status_spans
@@ -131,7 +131,7 @@ class _Rows(NamedTuple):
         deleted = bits_of(batch.column("deleted"))
         status = np.where(owned, _small(batch, "status_owned"), _small(batch, "status"))
         status[deleted] = Status.OK  # Standing.DELETED
-        lacking = known(batch.column("committed_offset")).known & (lag < 0) & ~deleted
+        lacking = nullable(batch.column("committed_offset")).valid & (lag < 0) & ~deleted
         age, unchanged = _or_none(batch, "time_lag_least_ms"), _or_none(batch, "unchanged_ms")
         return _Rows(place, lag, lacking, age, unchanged, status, owned)
 
@@ -140,8 +140,8 @@ class _Rows(NamedTuple):
 
 
 def _or_none(batch: pa.RecordBatch, name: str) -> Ints:
-    result = known(batch.column(name))
-    return np.where(result.known, result.value, np.int64(-1))
+    result = nullable(batch.column(name))
+    return np.where(result.valid, result.value, np.int64(-1))
 
 
 class Compact(NamedTuple):

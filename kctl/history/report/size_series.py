@@ -20,8 +20,8 @@ class SizeWatch:
     def __init__(self, times: Times) -> None:
         ends = np.append(times.begins[1:], len(times.passes)) - 1
         self._passes, self._buckets = times.passes[ends], times.of[ends]
-        self._topics = _Sums(("topic",), times.buckets.size)
-        self._log_dirs = _Sums(("broker", "log_dir"), times.buckets.size)
+        self._topics = _SizeSums(("topic",), times.buckets.size)
+        self._log_dirs = _SizeSums(("broker", "log_dir"), times.buckets.size)
 
     def watch(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the batches unchanged."""
@@ -49,7 +49,7 @@ class SizeWatch:
                 sums.add(part, self._buckets[place[selected]], sizes)
 
 
-class _Sums:
+class _SizeSums:
     """A table of sums with a row for each value of `keys` and a column for each bucket. -1: no value."""
 
     def __init__(self, keys: tuple[str, ...], size: int) -> None:

@@ -23,7 +23,7 @@ from kctl.history.retention.growth import HOUR_MS
 _S_PER_HOUR = 3600
 
 
-class Reader(NamedTuple):
+class ConsumingGroup(NamedTuple):
     """A group on a partition with a replica on the volume. Rates are messages per second; None: unknown.
 
     loss_eta_ms: the time until its first loss (kctl.history.retention.deletion.loss_eta_ms); None: never, or unknown.
@@ -58,7 +58,7 @@ class GroupLoss:
     loss_eta_ms: int | None
 
 
-def lag_in(reader: Reader, duration_ms: int) -> int | None:
+def lag_in(reader: ConsumingGroup, duration_ms: int) -> int | None:
     """Return the lag after this time at the current rates. Unknown rates count as 0."""
     if reader.lag is None:
         return None
@@ -66,7 +66,7 @@ def lag_in(reader: Reader, duration_ms: int) -> int | None:
     return max(int(reader.lag + rate * duration_ms / HOUR_MS * _S_PER_HOUR), 0)
 
 
-def deleted_in(reader: Reader, duration_ms: int) -> int:
+def deleted_in(reader: ConsumingGroup, duration_ms: int) -> int:
     """Return the number of messages that are deleted unread within this time.
 
     From the first loss on, deletion advances at the production rate, and the group loses what it does not read.
@@ -82,7 +82,7 @@ def deleted_in(reader: Reader, duration_ms: int) -> int:
     return max(result, 1) if lag is None else min(max(result, 1), lag)
 
 
-def _deleted_by_time(reader: Reader, duration_ms: int) -> int | None:
+def _deleted_by_time(reader: ConsumingGroup, duration_ms: int) -> int | None:
     """Return the unread messages that retention.ms deletes within this time; None: the group is not stopped.
 
     The next unread message is deleted first. A message written now is deleted later by the age of that message,
@@ -96,7 +96,7 @@ def _deleted_by_time(reader: Reader, duration_ms: int) -> int | None:
     return reader.lag + int((reader.produced_per_s or 0.0) * (passed_ms - age_ms) / HOUR_MS * _S_PER_HOUR)
 
 
-def loss_ms(reader: Reader, limits: Limits) -> int | None:
+def loss_ms(reader: ConsumingGroup, limits: Limits) -> int | None:
     """Return when the group first loses a message under these limits; None: never, or unknown."""
     if reader.log is None:
         return None
@@ -104,9 +104,9 @@ def loss_ms(reader: Reader, limits: Limits) -> int | None:
     return loss_eta_ms(result, reader.consumed_per_s, reader.produced_per_s, keeps_up=reader.keeps_up)
 
 
-def losses(readers: Iterable[Reader], duration_ms: int) -> list[GroupLoss]:
+def losses(readers: Iterable[ConsumingGroup], duration_ms: int) -> list[GroupLoss]:
     """Return what each group loses within this time, largest first, without groups that lose nothing."""
-    by_group: dict[str, list[Reader]] = {}
+    by_group: dict[str, list[ConsumingGroup]] = {}
     for reader in readers:
         by_group.setdefault(reader.group, []).append(reader)
     rows = [_of_group(group, rows, duration_ms) for group, rows in by_group.items()]
@@ -114,7 +114,7 @@ def losses(readers: Iterable[Reader], duration_ms: int) -> list[GroupLoss]:
     return sorted(result, key=lambda row: (-row.deleted, -row.sole, -row.unread, row.group))
 
 
-def _of_group(group: str, readers: list[Reader], duration_ms: int) -> GroupLoss:
+def _of_group(group: str, readers: list[ConsumingGroup], duration_ms: int) -> GroupLoss:
     lags = [(reader, lag_in(reader, duration_ms) or 0) for reader in readers]
     deleted = sum(deleted_in(reader, duration_ms) for reader in readers)
     return GroupLoss(

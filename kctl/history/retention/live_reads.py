@@ -31,7 +31,7 @@ class LogRow(NamedTuple):
     error: str | None = None
 
 
-class LogDirRow(NamedTuple):
+class LogDirReplicaRow(NamedTuple):
     """A replica in a log dir. topic None: the log dir itself. log_dir None: the broker could not be read."""
 
     broker: int
@@ -112,7 +112,7 @@ def _logs(client: ClusterClient, share: PartitionsShare) -> Iterator[LogRow]:
             yield LogRow(*tp, leader, result.start, result.end, oldest.get(tp))
 
 
-def read_log_dirs(target: Target, share: BrokersShare, *, timeout_s: float) -> Iterator[LogDirRow]:
+def read_log_dirs(target: Target, share: BrokersShare, *, timeout_s: float) -> Iterator[LogDirReplicaRow]:
     """Yield a row for each log dir of a share's brokers and for each replica in it."""
     try:
         with connect(target, timeout_s=timeout_s) as client:
@@ -121,14 +121,14 @@ def read_log_dirs(target: Target, share: BrokersShare, *, timeout_s: float) -> I
         responses = dict.fromkeys(share.brokers, exc)
     for broker, result in responses.items():
         if isinstance(result, KctlError):
-            yield LogDirRow(broker, error=result.message)
+            yield LogDirReplicaRow(broker, error=result.message)
             continue
         for log_dir in result:
             sizes = (log_dir.total_bytes, log_dir.usable_bytes)
-            yield LogDirRow(broker, log_dir.path, *sizes, error=log_dir.error)
+            yield LogDirReplicaRow(broker, log_dir.path, *sizes, error=log_dir.error)
             for row in log_dir.replicas:
                 if share.topics is None or row.topic in share.topics:
-                    yield LogDirRow(
+                    yield LogDirReplicaRow(
                         broker, log_dir.path, *sizes,
                         row.topic, row.partition, row.size_bytes, row.offset_lag, row.future,
                     )  # fmt: skip

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from kctl.history.retention import live_reads
 from kctl.history.retention.live_plan import RetentionPlan
-from kctl.history.retention.live_reads import ConfigRow, LogDirRow, LogRow
+from kctl.history.retention.live_reads import ConfigRow, LogDirReplicaRow, LogRow
 from kctl.history.retention.usage import Usage
 from kctl.lag.retention import LeaderLog, LogDirSize, ReplicaSize, TopicRetention
 from kctl.protocol.target import Target
@@ -55,7 +55,7 @@ def _rows(reader: Callable[..., Iterator[_Row]], target: Target, share: Any, lim
 
 def usage_of(
     logs: Sequence[LogRow],
-    log_dirs: Sequence[LogDirRow],
+    log_dirs: Sequence[LogDirReplicaRow],
     configs: Sequence[ConfigRow],
     failures: Iterable[str] = (),
     *,
@@ -76,7 +76,7 @@ def usage_of(
     return LiveUsage(usage, [*failures, *_failures(logs, log_dirs, configs)])
 
 
-def _replica(row: LogDirRow, topic: str) -> ReplicaSize:
+def _replica(row: LogDirReplicaRow, topic: str) -> ReplicaSize:
     assert row.partition is not None and row.log_dir is not None and row.size_bytes is not None  # noqa: PT018
     return ReplicaSize(topic, row.partition, row.broker, row.log_dir, row.size_bytes, bool(row.future))
 
@@ -86,7 +86,7 @@ class _Failure(NamedTuple):
     subject: str
 
 
-def _failures(logs: Sequence[LogRow], log_dirs: Sequence[LogDirRow], configs: Sequence[ConfigRow]) -> list[str]:
+def _failures(logs: Sequence[LogRow], log_dirs: Sequence[LogDirReplicaRow], configs: Sequence[ConfigRow]) -> list[str]:
     """Return each reason once, with the first subject: one dead broker causes many failures."""
     subjects: dict[str, list[str]] = {}
     for error, subject in (

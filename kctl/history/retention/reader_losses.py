@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from kctl.history.retention.disk_loss import Reader, losses
+from kctl.history.retention.disk_loss import ConsumingGroup, losses
 from kctl.history.retention.outlook import Outlook
 from kctl.history.retention.tombstones import tombstones_until_ms
 from kctl.history.retention.volumes import Partition, Place
@@ -54,15 +54,15 @@ class TombstoneRow:
     sure_ms: int
 
 
-def disk_losses(outlook: Outlook, readers: Sequence[Reader]) -> list[DiskLoss]:
+def disk_losses(outlook: Outlook, readers: Sequence[ConsumingGroup]) -> list[DiskLoss]:
     """Return the losses of each group for each log dir that will be full.
 
     The log dir that is full first comes first; within it, the group that loses the most.
     """
-    by_partition: dict[Partition, list[Reader]] = {}
+    by_partition: dict[Partition, list[ConsumingGroup]] = {}
     for reader in readers:
         by_partition.setdefault((reader.topic, reader.partition), []).append(reader)
-    here: dict[Place, list[Reader]] = {}
+    here: dict[Place, list[ConsumingGroup]] = {}
     for each in outlook.disks.current():
         if not each.future:
             partition_readers = by_partition.get((each.topic, each.partition), ())
@@ -77,7 +77,7 @@ def disk_losses(outlook: Outlook, readers: Sequence[Reader]) -> list[DiskLoss]:
     return rows
 
 
-def tombstones(readers: Iterable[Reader], configs: Mapping[str, LogConfig]) -> list[TombstoneRow]:
+def tombstones(readers: Iterable[ConsumingGroup], configs: Mapping[str, LogConfig]) -> list[TombstoneRow]:
     """Return the partitions of compacted topics on which a group lags, most urgent first."""
     rows = []
     for reader in readers:

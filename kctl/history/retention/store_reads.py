@@ -18,7 +18,7 @@ from kctl.history.evaluate.processes import each_share
 from kctl.history.evaluate.reading_batches import ReadingsQuery
 from kctl.history.retention import replica_growth
 from kctl.history.retention.deletion import Deletion, Limits, Log, deletion, loss_eta_ms
-from kctl.history.retention.disk_loss import Reader
+from kctl.history.retention.disk_loss import ConsumingGroup
 from kctl.history.retention.outlook import Outlook
 from kctl.history.retention.replica_growth import SizesQuery
 from kctl.history.retention.volumes import Disks, Partition
@@ -79,7 +79,7 @@ class StoreReads:
         disks = Disks(replicas, volumes, moment.logs, moment.configs)
         return Outlook(disks, moment.log_dirs, now_ms=moment.at_ms), moment
 
-    def readers(self, outlook: Outlook, *, chosen: Names = EVERY) -> list[Reader]:
+    def readers(self, outlook: Outlook, *, chosen: Names = EVERY) -> list[ConsumingGroup]:
         """Return each group's last reading of each partition of the selected topics."""
         replicas: dict[Partition, int] = {}
         for each in outlook.disks.current():
@@ -166,7 +166,7 @@ def _time_lag(row: dict[str, Any], oldest_ms: int | None, now_ms: int) -> int | 
     return None if result is None else max(result, row["time_lag_least_ms"] or 0)
 
 
-def _reader(row: dict[str, Any], time_lag_ms: int | None, outlook: Outlook, replicas: int) -> Reader:
+def _reader(row: dict[str, Any], time_lag_ms: int | None, outlook: Outlook, replicas: int) -> ConsumingGroup:
     config = outlook.disks.configs.get(row["topic"], LogConfig(row["topic"]))
     rate = outlook.rates.get((row["topic"], row["partition"]))
     size = None if rate is None else rate.leader_bytes
@@ -174,7 +174,7 @@ def _reader(row: dict[str, Any], time_lag_ms: int | None, outlook: Outlook, repl
     limits = Limits(config.cleanup_policy, config.retention_ms, config.retention_bytes)
     result: Deletion = deletion(row["committed_offset"], time_lag_ms, log, limits)
     keeps_up = row["catch_up_ms"] == 0
-    return Reader(
+    return ConsumingGroup(
         group=row["group"],
         topic=row["topic"],
         partition=row["partition"],

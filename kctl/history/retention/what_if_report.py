@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from kctl.history.retention.deletion import Limits
 from kctl.history.retention.disk_full import ceiling_bytes
-from kctl.history.retention.disk_loss import Reader, loss_ms
+from kctl.history.retention.disk_loss import ConsumingGroup, loss_ms
 from kctl.history.retention.outlook import Outlook
 from kctl.history.retention.volumes import Disks, Partition, Place, Rate
 from kctl.history.retention.what_if import Change, Freed, KnownLog, freed, lost_unread
@@ -94,7 +94,7 @@ def what_if(
     outlook: Outlook,
     change: Change,
     topics: Names,
-    readers: Iterable[Reader],
+    readers: Iterable[ConsumingGroup],
     ends: Mapping[Partition, Sequence[LogEnd]],
 ) -> WhatIf:
     """Return the effect of the change on the selected topics. ends: earlier log end offsets, in order of time."""
@@ -225,7 +225,7 @@ def _changed(
 
 
 def _groups(
-    readers: Iterable[Reader],
+    readers: Iterable[ConsumingGroup],
     change: Change,
     chosen: Mapping[str, LogConfig],
     logs: Mapping[Partition, KnownLog],
@@ -261,7 +261,7 @@ class _Loss(NamedTuple):
 
 
 def _loss(
-    reader: Reader, config: LogConfig, new: LogConfig, log: KnownLog | None, result: Freed | None
+    reader: ConsumingGroup, config: LogConfig, new: LogConfig, log: KnownLog | None, result: Freed | None
 ) -> _Loss | None:
     """Return the loss of the group; None: the change costs it nothing."""
     amount = 0

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from kctl.history.evaluate.column_arrays import differs, known, numbers
-from kctl.history.evaluate.window_rules import Flags, Ints, Known
+from kctl.history.evaluate.column_arrays import differs, nullable, numbers
+from kctl.history.evaluate.window_rules import Flags, Ints, NullableInts
 from kctl.history.rollups.rollup import GROUPS, LOG_DIRS, PASSES, START, TOPICS
 from kctl.history.snapshots import schema
 from kctl.history.snapshots.layout import HOUR_MS, Hour
@@ -36,7 +36,7 @@ class HourRollup:
 
 
 @dataclass(frozen=True)
-class _Times:
+class _PassTimes:
     """The passes of an hour.
 
     base_ms: the last pass before the hour, where the first increase starts; None: no such pass.
@@ -65,7 +65,7 @@ def roll_up(store: Store, hour: Hour) -> HourRollup:
         return HourRollup(hour, {GROUPS: [], TOPICS: [], LOG_DIRS: []}, damaged)
     base = next((each.at_ms for each in reversed(visited) if each.at_ms < hour.start_ms), None)
     at = np.array([each.at_ms for each in inside], dtype=np.int64)
-    times = _Times(base, at, all(each.complete for each in inside))
+    times = _PassTimes(base, at, all(each.complete for each in inside))
 
     def stream(table: str) -> Iterator[pa.RecordBatch]:
         return read_sorted(store, table, times.from_ms, hour.end_ms, damaged=damaged.append)
@@ -93,38 +93,38 @@ class _Figures:
     hour.
     """
 
-    sums: dict[str, Known]
-    steps: dict[str, Known]
+    sums: dict[str, NullableInts]
+    steps: dict[str, NullableInts]
 
 
-def _commit_figures(column: Callable[[str], Known]) -> _Figures:
+def _commit_figures(column: Callable[[str], NullableInts]) -> _Figures:
     committed, start, end = column("committed_offset"), column("log_start_offset"), column("log_end_offset")
-    both = committed.known & start.known
+    both = committed.valid & start.valid
     reached = np.maximum(committed.value, start.value)
-    lag = Known(np.maximum(end.value - reached, 0), both & end.known)
-    deleted = Known(np.maximum(start.value - committed.value, 0), both)
+    lag = NullableInts(np.maximum(end.value - reached, 0), both & end.valid)
+    deleted = NullableInts(np.maximum(start.value - committed.value, 0), both)
     consumed = np.zeros_like(committed.value)
     # As in kctl.lag.rates.consumed: messages that were already deleted at the row before were skipped, not consumed.
-    consumed[1:] = np.maximum(committed.value[1:] - np.where(start.known, reached, committed.value)[:-1], 0)
-    steps = {"consumed": Known(consumed, committed.known), "produced": _increase(end)}
+    consumed[1:] = np.maximum(committed.value[1:] - np.where(start.valid, reached, committed.value)[:-1], 0)
+    steps = {"consumed": NullableInts(consumed, committed.valid), "produced": _increase(end)}
     return _Figures({"lag": lag, "lost": deleted}, steps)
 
 
-def _log_figures(column: Callable[[str], Known]) -> _Figures:
+def _log_figures(column: Callable[[str], NullableInts]) -> _Figures:
     start, end = column("log_start_offset"), column("log_end_offset")
-    messages = Known(np.maximum(end.value - start.value, 0), start.known & end.known)
+    messages = NullableInts(np.maximum(end.value - start.value, 0), start.valid & end.valid)
     return _Figures({"messages": messages}, {"produced": _increase(end)})
 
 
-def _dir_figures(column: Callable[[str], Known]) -> _Figures:
+def _dir_figures(column: Callable[[str], NullableInts]) -> _Figures:
     return _Figures({name: column(name) for name in ("total_bytes", "usable_bytes")}, {})
 
 
-def _increase(value: Known) -> Known:
+def _increase(value: NullableInts) -> NullableInts:
     """Return the increase since the row before. Only the later row is checked; `_stepped` checks both."""
     step = np.zeros_like(value.value)
     step[1:] = np.maximum(np.diff(value.value), 0)
-    return Known(step, value.known)
+    return NullableInts(step, value.valid)
 
 
 # --- runs of a key --------------------------------------------------------------------------------------------------
@@ -187,8 +187,8 @@ class _Run:
 def _runs(
     batches: Iterable[pa.RecordBatch],
     key: tuple[str, ...],
-    times: _Times,
-    figures: Callable[[Callable[[str], Known]], _Figures],
+    times: _PassTimes,
+    figures: Callable[[Callable[[str], NullableInts]], _Figures],
 ) -> Iterator[tuple[Key, _Run]]:
     """Yield a run for each key. Batches are sorted by key, partition and time."""
     open_: tuple[Key, _Run] | None = None
@@ -212,19 +212,19 @@ def _of_batch(
     batch: pa.RecordBatch,
     tail: pa.RecordBatch | None,
     key: tuple[str, ...],
-    times: _Times,
-    figures: Callable[[Callable[[str], Known]], _Figures],
+    times: _PassTimes,
+    figures: Callable[[Callable[[str], NullableInts]], _Figures],
 ) -> Iterator[tuple[Key, _Run]]:
     """Yield the runs of one batch. tail: the row before the batch, where the first increase starts."""
     names = (*key, "partition") if "partition" in batch.schema.names else key
     before = 0 if tail is None else 1
 
-    def column(name: str) -> Known:
-        values = known(batch.column(name))
+    def column(name: str) -> NullableInts:
+        values = nullable(batch.column(name))
         if tail is None:
             return values
-        first = known(tail.column(name))
-        return Known(np.concatenate((first.value, values.value)), np.concatenate((first.known, values.known)))
+        first = nullable(tail.column(name))
+        return NullableInts(np.concatenate((first.value, values.value)), np.concatenate((first.valid, values.valid)))
 
     result = figures(column)
     new_run, new_partition = _begins(batch, tail, key), _begins(batch, tail, names)
@@ -240,7 +240,7 @@ def _of_batch(
         return result.reshape(count, width)
 
     sums = {
-        name: (table(np.where(value.known, value.value, 0)[before:]), table(value.known[before:]))
+        name: (table(np.where(value.valid, value.value, 0)[before:]), table(value.valid[before:]))
         for name, value in result.sums.items()
     }
     rows = table(np.ones(batch.num_rows))
@@ -254,17 +254,17 @@ def _of_batch(
                 {each: values[number] for each, (values, _) in sums.items()},
                 {each: counts[number] for each, (_, counts) in sums.items()},
                 rows[number],
-                {each: float(v.value[inside][v.known[inside]].sum()) for each, v in steps.items()},
-                {each: bool(v.known[inside].any()) for each, v in steps.items()},
+                {each: float(v.value[inside][v.valid[inside]].sum()) for each, v in steps.items()},
+                {each: bool(v.valid[inside].any()) for each, v in steps.items()},
             ),
         )
 
 
-def _stepped(value: Known, new_partition: Flags, here: Flags, before: int) -> Known:
+def _stepped(value: NullableInts, new_partition: Flags, here: Flags, before: int) -> NullableInts:
     """Return the increases between rows of one partition that both have a value; the later row is in this hour."""
-    both = np.zeros(len(value.known), dtype=bool)
-    both[1:] = value.known[1:] & value.known[:-1]
-    return Known(value.value[before:], both[before:] & ~new_partition & here)
+    both = np.zeros(len(value.valid), dtype=bool)
+    both[1:] = value.valid[1:] & value.valid[:-1]
+    return NullableInts(value.value[before:], both[before:] & ~new_partition & here)
 
 
 def _begins(batch: pa.RecordBatch, tail: pa.RecordBatch | None, names: Iterable[str]) -> Flags:
@@ -287,13 +287,13 @@ class _Sizes:
     by_place: dict[Key, Floats]
 
 
-def _sizes(batches: Iterable[pa.RecordBatch], times: _Times) -> _Sizes:
+def _sizes(batches: Iterable[pa.RecordBatch], times: _PassTimes) -> _Sizes:
     """Return the bytes of replicas at each pass; NaN if there was none."""
     by_topic: dict[Key, Floats] = {}
     by_place: dict[Key, Floats] = {}
     for batch in batches:
-        place, size = times.places(numbers(batch.column("at_ms"))), known(batch.column("size_bytes"))
-        here = (place >= 0) & size.known
+        place, size = times.places(numbers(batch.column("at_ms"))), nullable(batch.column("size_bytes"))
+        here = (place >= 0) & size.valid
         for names, result in ((("topic",), by_topic), (("broker", "log_dir"), by_place)):
             code, keys = _codes(batch, names)
             cell = code[here] * len(times.at) + place[here]

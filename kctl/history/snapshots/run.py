@@ -24,7 +24,7 @@ HOUSEKEEPING_EVERY_S = 600.0
 _MAX_UNCOMPACTED = 240  # passes of the current hour that are not compacted
 
 
-class Clock:
+class SnapshotClock:
     """The machine's clocks. Tests replace them."""
 
     def now_ms(self) -> int:
@@ -39,7 +39,7 @@ class Clock:
 
 
 @dataclass(frozen=True)
-class Pace:
+class Schedule:
     """The schedule.
 
     every_s: interval between starts; None: a single pass. for_s: no pass starts later; None: no end.
@@ -52,11 +52,11 @@ class Pace:
 def run(
     store: Store,
     take_pass: Callable[[int], Pass],
-    pace: Pace,
+    schedule: Schedule,
     *,
     warn: Callable[[str], None],
     keep_ms: int | None = None,
-    clock: Clock | None = None,
+    clock: SnapshotClock | None = None,
 ) -> Iterator[PassReport]:
     """Call `take_pass` with the time of each pass, store the passes, and yield a report of each.
 
@@ -66,7 +66,7 @@ def run(
     cluster results in a pass without rows. warn: called with problems of housekeeping. keep_ms: age at which hours
     are removed. Raises AnotherCluster.
     """
-    clock = clock or Clock()
+    clock = clock or SnapshotClock()
     for hour in recent_hours(store, clock.now_ms(), 2):
         sweep(store, hour)
     keeper = _Housekeeping(store, keep_ms, warn, clock)
@@ -74,22 +74,22 @@ def run(
     number = missed = 0
     because: str | None = None
     while True:
-        interval_ms = None if pace.every_s is None else round(pace.every_s * 1000)
-        late_s = 0.0 if pace.every_s is None else clock.steady_s() - started_s - number * pace.every_s
+        interval_ms = None if schedule.every_s is None else round(schedule.every_s * 1000)
+        late_s = 0.0 if schedule.every_s is None else clock.steady_s() - started_s - number * schedule.every_s
         done = _one(store, take_pass, clock, interval_ms=interval_ms, missed=missed)
         yield replace(done, missed_because=because)
-        if pace.every_s is None:
+        if schedule.every_s is None:
             keeper.work(None)
             return
-        due = int((clock.steady_s() - started_s) / pace.every_s) + 1
+        due = int((clock.steady_s() - started_s) / schedule.every_s) + 1
         missed = max(due - number - 1, 0)
         because = _longest(done, late_s) if missed else None
         number = max(due, number + 1)
-        if pace.for_s is not None and number * pace.every_s >= pace.for_s:
+        if schedule.for_s is not None and number * schedule.every_s >= schedule.for_s:
             keeper.work(None)
             return
-        keeper.work(started_s + number * pace.every_s)
-        remaining_s = started_s + number * pace.every_s - clock.steady_s()
+        keeper.work(started_s + number * schedule.every_s)
+        remaining_s = started_s + number * schedule.every_s - clock.steady_s()
         if remaining_s > 0:
             clock.sleep(remaining_s)
 
@@ -106,7 +106,7 @@ def _longest(done: PassReport, late_s: float) -> str:
 
 
 def _one(
-    store: Store, take_pass: Callable[[int], Pass], clock: Clock, *, interval_ms: int | None, missed: int
+    store: Store, take_pass: Callable[[int], Pass], clock: SnapshotClock, *, interval_ms: int | None, missed: int
 ) -> PassReport:
     at_ms, started_s = clock.now_ms(), clock.steady_s()
     try:
@@ -130,7 +130,7 @@ def _one(
 class _Housekeeping:
     """Compaction and expiry in small steps: a round every ten minutes and after each full hour."""
 
-    def __init__(self, store: Store, keep_ms: int | None, warn: Callable[[str], None], clock: Clock) -> None:
+    def __init__(self, store: Store, keep_ms: int | None, warn: Callable[[str], None], clock: SnapshotClock) -> None:
         self._store = store
         self._keep_ms = keep_ms
         self._warn = warn

@@ -31,7 +31,7 @@ class NameUse(NamedTuple):
     offset: int
 
 
-class Member(NamedTuple):
+class MemberAccess(NamedTuple):
     """`name.member` in an expression and the position of the member."""
 
     name: str
@@ -39,10 +39,10 @@ class Member(NamedTuple):
     offset: int
 
 
-def check_tree(tree: nodes.Expr) -> tuple[tuple[NameUse, ...], tuple[Member, ...]]:
+def check_tree(tree: nodes.Expr) -> tuple[tuple[NameUse, ...], tuple[MemberAccess, ...]]:
     """Return the variables of a tree and their members. Raises ExpressionError if the tree breaks a rule."""
     names: list[NameUse] = []
-    members: list[Member] = []
+    members: list[MemberAccess] = []
     remaining: list[tuple[Any, int]] = [(tree, 1)]
     count = 0
     while remaining:
@@ -56,7 +56,7 @@ def check_tree(tree: nodes.Expr) -> tuple[tuple[NameUse, ...], tuple[Member, ...
         if isinstance(node, nodes.Name):
             names.append(NameUse(node.name, node.lineno))
         elif isinstance(node, nodes.Getattr) and isinstance(node.node, nodes.Name):
-            members.append(Member(node.node.name, node.attr, node.lineno + 1))
+            members.append(MemberAccess(node.node.name, node.attr, node.lineno + 1))
         remaining += [(each, depth + 1) for each in _inner(node)]
     return tuple(sorted(names, key=lambda used: used.offset)), tuple(members)
 

@@ -17,7 +17,7 @@ from kctl.playbook.expressions.limits import MAX_CHARACTERS, MAX_TEXT_EXPRESSION
 if TYPE_CHECKING:
     from jinja2 import nodes
 
-    from kctl.playbook.expressions.rules import Member, NameUse
+    from kctl.playbook.expressions.rules import MemberAccess, NameUse
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Expression:
     source: str
     tree: nodes.Expr
     names: tuple[NameUse, ...]
-    members: tuple[Member, ...]
+    members: tuple[MemberAccess, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -162,32 +162,32 @@ _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
 }  # fmt: skip
 
 
-def arithmetic(symbol: str, left: Any, right: Any) -> Any:
-    """Return `left symbol right` for numbers, and for `+` also for two strings or two lists."""
-    kinds = {kind_of(left), kind_of(right)}
+def arithmetic(symbol: str, value: Any, other: Any) -> Any:
+    """Return `value symbol other` for numbers, and for `+` also for two strings or two lists."""
+    kinds = {kind_of(value), kind_of(other)}
     if symbol == "+" and kinds == {"a string"}:
-        return check_size(left + right)
+        return check_size(value + other)
     if symbol == "+" and kinds == {"a list"}:
-        return check_size([*left, *right])
+        return check_size([*value, *other])
     if symbol == "+" and "a string" in kinds:
-        raise ExpressionError(f"cannot add {kind_of(left)} and {kind_of(right)}", hint="use `~` to join texts")
-    number(left)
-    if number(right) == 0 and symbol in {"/", "//", "%"}:
+        raise ExpressionError(f"cannot add {kind_of(value)} and {kind_of(other)}", hint="use `~` to join texts")
+    number(value)
+    if number(other) == 0 and symbol in {"/", "//", "%"}:
         raise ExpressionError("division by 0")
-    if symbol == "**" and not (isinstance(right, int) and 0 <= right <= _MAX_EXPONENT):
+    if symbol == "**" and not (isinstance(other, int) and 0 <= other <= _MAX_EXPONENT):
         raise ExpressionError(f"an exponent must be an integer from 0 to {_MAX_EXPONENT}")
     try:
-        return check_size(_ARITHMETIC[symbol](left, right))
+        return check_size(_ARITHMETIC[symbol](value, other))
     except OverflowError:
         raise ExpressionError("the number is not finite") from None
 
 
-def compare(left: Any, *chain: Any) -> bool:
-    """Return `left < right <= …`. chain: operator names, each followed by a value."""
-    for name, right in zip(chain[::2], chain[1::2], strict=True):
-        if not COMPARISONS[name](left, right):
+def compare(value: Any, *chain: Any) -> bool:
+    """Return `value < other <= …`. chain: operator names, each followed by a value."""
+    for name, other in zip(chain[::2], chain[1::2], strict=True):
+        if not COMPARISONS[name](value, other):
             return False
-        left = right
+        value = other
     return True
 
 
@@ -214,20 +214,20 @@ def same(value: Any, other: Any) -> bool:
     """Return True if two JSON values are equal. true is not equal to 1, at any depth."""
     pairs = [(value, other)]
     while pairs:
-        left, right = pairs.pop()
-        spend(len(left) if isinstance(left, str) else 1)
-        kind = kind_of(left)
-        if kind != kind_of(right):
+        one, another = pairs.pop()
+        spend(len(one) if isinstance(one, str) else 1)
+        kind = kind_of(one)
+        if kind != kind_of(another):
             return False
         if kind == "a list":
-            if len(left) != len(right):
+            if len(one) != len(another):
                 return False
-            pairs.extend(zip(left, right, strict=True))
+            pairs.extend(zip(one, another, strict=True))
         elif kind == "a mapping":
-            if left.keys() != right.keys():
+            if one.keys() != another.keys():
                 return False
-            pairs.extend((each, right[key]) for key, each in left.items())
-        elif left != right:
+            pairs.extend((each, another[key]) for key, each in one.items())
+        elif one != another:
             return False
     return True
 

@@ -14,7 +14,7 @@ from kctl.playbook.load import examine_text, without_errors
 from kctl.playbook.model import Playbook
 from kctl.playbook.operations import Operations
 from kctl.playbook.run import run_journal
-from kctl.playbook.run.run_journal import RunState, without_items
+from kctl.playbook.run.run_journal import RecordedRun, without_items
 
 _ENDED = {0: "complete", int(ExitCode.INTERRUPTED): "interrupted"}
 
@@ -45,7 +45,7 @@ class RunOverview:
     kctl_version: str
 
 
-def overview(path: Path, state: RunState) -> RunOverview:
+def overview(path: Path, state: RecordedRun) -> RunOverview:
     """Return the status of a run from its journal."""
     ended = state.ended
     running = journal.is_locked(path)
@@ -107,13 +107,13 @@ def to_resume(run: str | None) -> Path:
     raise _complete(*runs[0])
 
 
-def _replaces(later: RunState, run: RunState) -> bool:
+def _replaces(later: RecordedRun, run: RecordedRun) -> bool:
     """Return True if a later run of the same playbook completed. A killed run is never replaced."""
     same = all(later.header[key] == run.header[key] for key in ("name", "cluster_id", "target"))
     return run.ended is not None and later.complete and same
 
 
-def _complete(path: Path, state: RunState, older: Path | None = None) -> Refused:
+def _complete(path: Path, state: RecordedRun, older: Path | None = None) -> Refused:
     before = "" if older is None else f", and the earlier run {older.stem} failed; name it to resume it"
     return Refused(
         f"run {path.stem} of {state.header['name']} is complete{before}",
@@ -122,7 +122,7 @@ def _complete(path: Path, state: RunState, older: Path | None = None) -> Refused
     )
 
 
-def playbook_of(state: RunState, definitions: Operations | None = None) -> Playbook:
+def playbook_of(state: RecordedRun, definitions: Operations | None = None) -> Playbook:
     """Return the playbook as recorded in the journal. Raises InvalidFile if this kctl cannot run it."""
     header = state.header
     source = None if header["source"] is None else Path(header["source"])
@@ -130,7 +130,7 @@ def playbook_of(state: RunState, definitions: Operations | None = None) -> Playb
     return without_errors(playbook, problems, header["file"])
 
 
-def check_names(state: RunState, playbook: Playbook, names: Sequence[str]) -> None:
+def check_names(state: RecordedRun, playbook: Playbook, names: Sequence[str]) -> None:
     """Raise UsageError for steps of --redo and --skip that the run does not have."""
     valid = {each.id for each in playbook.all_steps()} | {without_items(key) for key in (*state.done, *state.started)}
     for name in names:
@@ -141,7 +141,7 @@ def check_names(state: RunState, playbook: Playbook, names: Sequence[str]) -> No
             )
 
 
-def check_unsure(state: RunState) -> None:
+def check_unsure(state: RecordedRun) -> None:
     """Raise Refused if any step may have run and must not be repeated without --redo or --skip.
 
     state: after applying --redo and --skip.
@@ -160,7 +160,7 @@ def check_unsure(state: RunState) -> None:
     )
 
 
-def check_cluster(state: RunState, cluster_id: str | None) -> bool:
+def check_cluster(state: RecordedRun, cluster_id: str | None) -> bool:
     """Raise Refused if this is not the run's cluster. Return False if that is unknown, as a cluster is unreachable."""
     before: Any = state.header["cluster_id"]
     if before is None or cluster_id is None:

@@ -26,7 +26,7 @@ class StepChoice(str, Enum):
     STOP = "stop"
 
 
-class Clock(Protocol):
+class RunClock(Protocol):
     """A clock. now_s is monotonic; wall is the time of day in UTC."""
 
     def now_s(self) -> float: ...
@@ -94,7 +94,7 @@ class RunEnvironment:
     """The environment of a run. program_variables: environment variables of programs, without secrets."""
 
     definitions: Operations
-    clock: Clock
+    clock: RunClock
     programs: Programs
     person: Person
     observer: Observer

@@ -32,7 +32,7 @@ _BY_HAND = frozenset({"--skip", "--step"})  # skipped by the user
 _TAKES_TIME = frozenset({"wait", "confirm"})  # not repeated
 
 
-class Entry(str, Enum):
+class EntryType(str, Enum):
     """Types of journal entries. STEP_BEGAN without STEP_ENDED: outcome unknown."""
 
     RUN_BEGAN = "run began"
@@ -73,7 +73,7 @@ class StartedStep:
 
 
 @dataclass(slots=True)
-class RunState:
+class RecordedRun:
     """The content of a journal. ended: the last entry, if the last process ended regularly."""
 
     header: dict[str, Any]
@@ -153,12 +153,12 @@ def _matches(key: str, names: set[str]) -> bool:
     return path in names or any(path.startswith(f"{name}/") for name in names)
 
 
-def replay(entries: Sequence[Mapping[str, Any]], name: str) -> RunState:
+def replay(entries: Sequence[Mapping[str, Any]], name: str) -> RecordedRun:
     """Return the state that results from a journal's entries. Raises InvalidFile if it is not a playbook journal."""
     try:
-        if not entries or entries[0]["step"] != Entry.RUN_BEGAN or entries[0]["format"] != FORMAT:
+        if not entries or entries[0]["step"] != EntryType.RUN_BEGAN or entries[0]["format"] != FORMAT:
             raise KeyError("format")
-        state = RunState(dict(entries[0]), last_at=str(entries[-1]["at"]))
+        state = RecordedRun(dict(entries[0]), last_at=str(entries[-1]["at"]))
         for entry in entries[1:]:
             _apply(state, entry)
     except (KeyError, ValueError, TypeError, AttributeError) as exc:
@@ -166,21 +166,21 @@ def replay(entries: Sequence[Mapping[str, Any]], name: str) -> RunState:
     return state
 
 
-def _apply(state: RunState, entry: Mapping[str, Any]) -> None:
-    kind = Entry(entry["step"])
-    if kind is Entry.STEP_BEGAN:
+def _apply(state: RecordedRun, entry: Mapping[str, Any]) -> None:
+    kind = EntryType(entry["step"])
+    if kind is EntryType.STEP_BEGAN:
         step = StartedStep(
             entry["key"], entry["name"], entry["kind"], entry["repeatable"], entry["looks"], entry["handler"],
             entry["at"],
             entry.get("item_digest"), entry.get("included"),
         )  # fmt: skip
         state.started[step.key] = state.open[step.key] = step
-    elif kind is Entry.STEP_ENDED:
+    elif kind is EntryType.STEP_ENDED:
         state.open.pop(entry["key"], None)
         state.done[entry["key"]] = EndedStep(from_entry(entry), entry["whole"], entry["fatal"], entry["handler"])
-    elif kind is Entry.RUN_RESUMED:
+    elif kind is EntryType.RUN_RESUMED:
         state.prepare_resume(entry["redo"], entry["skip"])
-    elif kind is Entry.RUN_ENDED:
+    elif kind is EntryType.RUN_ENDED:
         state.ended = dict(entry)
 
 
@@ -193,10 +193,10 @@ class RunJournal:
     If a write fails, the run fails; its final steps still run, without entries.
     """
 
-    def __init__(self, file: Journal | None, state: RunState | None = None) -> None:
+    def __init__(self, file: Journal | None, state: RecordedRun | None = None) -> None:
         self._file = file
         self._write_failed = False
-        self.state = state or RunState({})
+        self.state = state or RecordedRun({})
         self.redactor = Redactor(())
 
     @property
@@ -232,7 +232,7 @@ class RunJournal:
     def step_started(self, key: str, **fields: Any) -> None:
         """Record the start of a step. Raises OperationFailed."""
         arguments, _ = self._storable(fields.pop("arguments"))
-        self._append(Entry.STEP_BEGAN, key=key, arguments=arguments, **fields)
+        self._append(EntryType.STEP_BEGAN, key=key, arguments=arguments, **fields)
 
     def step_ended(self, key: str, result: StepResult, *, fatal: bool, handler: bool) -> None:
         """Record the end of a step. Raises OperationFailed."""
@@ -242,13 +242,13 @@ class RunJournal:
             for each, text in (("message", result.message), ("hint", result.hint))
         }
         self._append(
-            Entry.STEP_ENDED, key=key, **(hidden | {"value": value}), whole=whole, fatal=fatal, handler=handler
+            EntryType.STEP_ENDED, key=key, **(hidden | {"value": value}), whole=whole, fatal=fatal, handler=handler
         )
 
     def ended(self, exit_code: int, message: str | None) -> None:
         """Record the end of the run. Raises OperationFailed."""
         text = None if message is None else self.redactor.text(message)
-        self._append(Entry.RUN_ENDED, exit_code=exit_code, message=text)
+        self._append(EntryType.RUN_ENDED, exit_code=exit_code, message=text)
 
     def _storable(self, value: Any) -> tuple[Any, bool]:
         """Return the value to store, and True if it is complete."""
@@ -263,7 +263,7 @@ class RunJournal:
         hidden = self.redactor.value(value)
         return hidden, hidden == value
 
-    def _append(self, step: Entry, **fields: Any) -> None:
+    def _append(self, step: EntryType, **fields: Any) -> None:
         if self._file is None or self._write_failed:
             return
         try:
@@ -292,7 +292,7 @@ def begin(header: Mapping[str, Any]) -> Journal:
             exc.message, hint="nothing was changed; set XDG_STATE_HOME to a writable folder", reason=Reason.INVALID_PATH
         ) from exc
     try:
-        file.append(Entry.RUN_BEGAN.value, format=FORMAT, run=file.path.stem, pid=os.getpid(), **header)
+        file.append(EntryType.RUN_BEGAN.value, format=FORMAT, run=file.path.stem, pid=os.getpid(), **header)
     except BaseException:
         file.close()
         raise
@@ -301,7 +301,7 @@ def begin(header: Mapping[str, Any]) -> Journal:
 
 def record_resume(file: Journal, redo: Sequence[str], skip: Sequence[str]) -> None:
     """Record that a process resumes the run. Raises OperationFailed."""
-    file.append(Entry.RUN_RESUMED.value, pid=os.getpid(), redo=list(redo), skip=list(skip))
+    file.append(EntryType.RUN_RESUMED.value, pid=os.getpid(), redo=list(redo), skip=list(skip))
 
 
 def runs() -> list[Path]:
@@ -317,15 +317,15 @@ def path_of(run: str) -> Path:
     return path
 
 
-def state_of(path: Path) -> RunState:
+def state_of(path: Path) -> RecordedRun:
     """Return the state of a run. Raises InvalidFile, NotFound, OperationFailed."""
     return replay(journal.read(path), path.name)
 
 
-def read_all() -> tuple[list[tuple[Path, RunState]], list[KctlError]]:
+def read_all() -> tuple[list[tuple[Path, RecordedRun]], list[KctlError]]:
     """Return the readable runs, newest first, and the errors of the others. Journals left empty by a crash are
     skipped."""
-    readable: list[tuple[Path, RunState]] = []
+    readable: list[tuple[Path, RecordedRun]] = []
     failed: list[KctlError] = []
     for path in runs():
         try:

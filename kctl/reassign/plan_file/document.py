@@ -39,7 +39,7 @@ PLAN_NUMBERS = {
     "bytes": "bytes",
     "bytes_lower_bound": "bytes_lower_bound",
     "unknown_sizes": "unknown_sizes",
-    "left": "left",
+    "left": "deferred",
 }
 EXECUTION_NUMBERS = ("throttle_bytes_per_s", "estimated_ms", "max_concurrent_moves")
 LOG_DIR_BOUNDS = {"log_dir_lower_bound": "lower_bound", "log_dir_bytes_lower_bound": "bytes_lower_bound"}

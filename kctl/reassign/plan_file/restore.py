@@ -39,7 +39,7 @@ def restore(file: PlanFile, name: str) -> Restored:
 
     Without original replicas (`has_before`), only the changes of the plan are known.
     """
-    values = _Values(file.values)
+    values = _FileValues(file.values)
     goals = values.goals()
     plan = _plan(file, values, goals)
     numbers: dict[str, Any] = {key: values.number(key) for key in EXECUTION_NUMBERS}
@@ -49,7 +49,7 @@ def restore(file: PlanFile, name: str) -> Restored:
     return Restored(plan, goals, Execution(batches=file.batches or (), throttle_bytes_per_s=rate, **numbers))
 
 
-class _Values:
+class _FileValues:
     """The values of a file by key, validated. problems: a line for each invalid value."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
@@ -121,7 +121,7 @@ def _fits(row: Mapping[str, Any], kind: type[Any]) -> bool:
     return True
 
 
-def _plan(file: PlanFile, values: _Values, goals: Goals) -> Plan:
+def _plan(file: PlanFile, values: _FileValues, goals: Goals) -> Plan:
     """Return the plan. Moves and bytes are recounted; lower bounds come from the file."""
     before, after = values.loads(BROKER_LOADS, BrokerLoad, ("broker",))
     cluster = _cluster(file, after)
@@ -155,7 +155,7 @@ def _changes(file: PlanFile) -> list[PartitionChange]:
     ]
 
 
-def _hosts(values: _Values, goals: Goals, after: Sequence[BrokerLoad]) -> tuple[int, ...]:
+def _hosts(values: _FileValues, goals: Goals, after: Sequence[BrokerLoad]) -> tuple[int, ...]:
     """Return the brokers that may receive replicas; in files of older versions, according to the goals."""
     closed = goals.remove_brokers | goals.exclude_brokers
     hosts = values.ids(values.values, "hosts")
@@ -182,7 +182,7 @@ def _cluster(file: PlanFile, loads: Sequence[BrokerLoad]) -> PlanCluster:
     )
 
 
-def _log_dirs(values: _Values, changes: Sequence[PartitionChange], cluster: PlanCluster) -> LogDirPlan | None:
+def _log_dirs(values: _FileValues, changes: Sequence[PartitionChange], cluster: PlanCluster) -> LogDirPlan | None:
     """Return the moves within brokers; None for a plan without --log-dirs."""
     before, after = values.loads(LOG_DIR_LOADS, LogDirLoad, ("broker", "path"))
     moves = []

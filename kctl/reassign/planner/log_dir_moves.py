@@ -81,7 +81,7 @@ def plan_log_dirs(
     deferred = 0
     moves_room, bytes_room = (_FAR if n is None else n for n in (max_moves, max_bytes))
     for disks in sorted(brokers, key=lambda each: each.broker):
-        balancer = _Balancer(disks, frozenset((leaving or {}).get(disks.broker, ())), frozenset(fixed), tolerance)
+        balancer = _LogDirBalancer(disks, frozenset((leaving or {}).get(disks.broker, ())), frozenset(fixed), tolerance)
         plan.before += balancer.loads(balancer.at_first)
         balancer.run()
         bound, bytes_bound = balancer.bounds()
@@ -102,7 +102,7 @@ def plan_log_dirs(
     return plan
 
 
-class _Balancer:
+class _LogDirBalancer:
     """The log dirs of one broker. weight: bytes of a replica, or 1 if replicas are counted."""
 
     def __init__(self, disks: BrokerDisks, leaving: frozenset[int], fixed: frozenset[int], tolerance: float) -> None:

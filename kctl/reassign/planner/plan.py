@@ -43,10 +43,10 @@ class Plan:
     """A plan. moves: replicas to copy; bytes: of known sizes; unknown_sizes: copies of unknown size.
 
     lower_bound, leader_lower_bound, bytes_lower_bound: no plan with the same result needs less. complete: the plan
-    reaches its goals; otherwise unmet has the reasons (limits, disks, racks). left: moves beyond a limit, for another
-    plan. forced: replicas that must move regardless of balance (removed brokers, a higher factor, racks); further moves
-    balance the brokers. warnings: to read before the plan runs. hosts: brokers (ids) that may receive replicas.
-    log_dirs: moves within brokers, not counted in moves or bytes; None if not a goal.
+    reaches its goals; otherwise unmet has the reasons (limits, disks, racks). deferred: moves beyond a limit, for
+    another plan. forced: replicas that must move regardless of balance (removed brokers, a higher factor, racks);
+    further moves balance the brokers. warnings: to read before the plan runs. hosts: brokers (ids) that may receive
+    replicas. log_dirs: moves within brokers, not counted in moves or bytes; None if not a goal.
     """
 
     cluster: PlanCluster
@@ -62,7 +62,7 @@ class Plan:
     after: list[BrokerLoad]
     unmet: list[str]
     warnings: list[str] = field(default_factory=list)
-    left: int = 0
+    deferred: int = 0
     forced: int = 0
     hosts: tuple[int, ...] = ()
     log_dirs: LogDirPlan | None = None
@@ -116,7 +116,7 @@ def make_plan(cluster: PlanCluster, goals: Goals, log_dirs: Mapping[int, list[Lo
     if plan.moves:
         warnings += about_racks(cluster, hosts, plan.before, plan.after)
         warnings += about_leaders(plan.after, hosts, goals)
-    plan = replace(plan, warnings=warnings, left=placed.deferred, forced=placed.forced, hosts=hosts)
+    plan = replace(plan, warnings=warnings, deferred=placed.deferred, forced=placed.forced, hosts=hosts)
     return _with_log_dirs(plan, goals, roles, log_dirs or {}, stuck) if goals.log_dirs else plan
 
 

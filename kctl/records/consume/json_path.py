@@ -134,6 +134,6 @@ def _test(operator: str, expected: Any, text: str) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, kinds) and not isinstance(value, bool) and compare(value)
 
 
-def _same(left: Any, right: Any) -> bool:
+def _same(value: Any, expected: Any) -> bool:
     """Return True if two JSON values are equal: true is not 1."""
-    return isinstance(left, bool) == isinstance(right, bool) and bool(left == right)
+    return isinstance(value, bool) == isinstance(expected, bool) and bool(value == expected)

@@ -40,11 +40,11 @@ class LeaderQuery:
         return self._since is not None and time.monotonic() - self._since <= self._timeout_s
 
     def ask(
-        self, read: Callable[[list[TopicPartition]], Answers[_Answer]], partitions: list[TopicPartition]
+        self, query: Callable[[list[TopicPartition]], Answers[_Answer]], partitions: list[TopicPartition]
     ) -> dict[TopicPartition, _Answer]:
         """Return the responses so far. Raises OperationFailed if a response is overdue, NotAuthorized."""
         try:
-            answers, missing, failures = read(partitions)
+            answers, missing, failures = query(partitions)
         except ConnectionFailed as exc:  # no broker returned the leaders
             answers, missing, failures = {}, set(), dict[TopicPartition, KctlError](dict.fromkeys(partitions, exc))
         now = time.monotonic()

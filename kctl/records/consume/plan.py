@@ -86,13 +86,13 @@ def log_offsets(
 
 
 def _read_all(
-    read: Callable[[Sequence[TopicPartition]], Answers[_Answer]], partitions: Sequence[TopicPartition]
+    query: Callable[[Sequence[TopicPartition]], Answers[_Answer]], partitions: Sequence[TopicPartition]
 ) -> dict[TopicPartition, _Answer]:
-    """Return the response of `read` for each partition; missing partitions are read again."""
+    """Return the response of `query` for each partition; missing partitions are read again."""
     answers: dict[TopicPartition, _Answer] = {}
     absence, pending = Absence(), partitions
     while True:
-        more, missing, failures = read(pending)
+        more, missing, failures = query(pending)
         answers |= more
         deleted = {tp for tp in missing if absence.lasts(tp.topic, missing=True)}
         if deleted or failures or not missing:

@@ -16,7 +16,7 @@ from typing import Any
 from kctl.base.binary_layout import FLOAT32_LE, FLOAT64_LE
 from kctl.records.decode.avro_logical import logical_type
 
-Read = Callable[["Cursor"], Any]
+ValueReader = Callable[["Cursor"], Any]
 
 _MAX_DEPTH = 200  # levels of a value, and of a schema
 _MAX_VALUES = 10_000_000
@@ -57,11 +57,11 @@ class Cursor:
             raise ValueError(f"it is nested more than {_MAX_DEPTH} deep")
 
 
-def read_value(read: Read, data: bytes) -> tuple[Any, int]:
+def read_value(reader: ValueReader, data: bytes) -> tuple[Any, int]:
     """Return the value and the number of trailing bytes. Raises ValueError."""
     cursor = Cursor(data)
     try:
-        value = read(cursor)
+        value = reader(cursor)
     except IndexError:
         raise ValueError("it ends within a value") from None
     except RecursionError:
@@ -69,7 +69,7 @@ def read_value(read: Read, data: bytes) -> tuple[Any, int]:
     return value, len(data) - cursor.position
 
 
-def schema_reader(text: str, references: tuple[str, ...]) -> Read:
+def schema_reader(text: str, references: tuple[str, ...]) -> ValueReader:
     """Return a reader of values for a schema. references: the schemas that it needs, in order.
 
     Raises ValueError for text that is not an Avro schema.
@@ -126,7 +126,7 @@ def _string(cursor: Cursor) -> str:
     return cursor.take(_long(cursor)).decode()
 
 
-def _floating(layout: Struct) -> Read:
+def _floating(layout: Struct) -> ValueReader:
     def read(cursor: Cursor) -> float | str:
         (value,) = layout.unpack(cursor.take(layout.size))
         return value if math.isfinite(value) else str(value)  # JSON has neither NaN nor infinity
@@ -134,12 +134,12 @@ def _floating(layout: Struct) -> Read:
     return read
 
 
-def _base64(read: Callable[[Cursor], bytes]) -> Read:
-    return lambda cursor: base64.b64encode(read(cursor)).decode()
+def _base64(reader: Callable[[Cursor], bytes]) -> ValueReader:
+    return lambda cursor: base64.b64encode(reader(cursor)).decode()
 
 
-_NUMBERS: dict[str, Read] = {"int": _int, "long": _long}
-_PRIMITIVES: dict[str, Read] = {
+_NUMBERS: dict[str, ValueReader] = {"int": _int, "long": _long}
+_PRIMITIVES: dict[str, ValueReader] = {
     "null": lambda _cursor: None,
     "boolean": _boolean,
     **_NUMBERS,
@@ -158,7 +158,7 @@ class _Named:
 
     def __init__(self, schema: Any) -> None:
         self.schema = schema
-        self.read: Read
+        self.read: ValueReader
 
     def __call__(self, cursor: Cursor) -> Any:
         return self.read(cursor)
@@ -168,7 +168,7 @@ class _SchemaParser:
     def __init__(self) -> None:
         self._names: dict[str, _Named] = {}
 
-    def parse(self, schema: Any, namespace: str, depth: int) -> Read:
+    def parse(self, schema: Any, namespace: str, depth: int) -> ValueReader:
         if depth > _MAX_DEPTH:
             raise ValueError(f"it is nested more than {_MAX_DEPTH} deep")
         if isinstance(schema, str):
@@ -188,7 +188,7 @@ class _SchemaParser:
             return _with_logical_type(schema, kind, _PRIMITIVES[kind], _bytes if kind == "bytes" else None)
         return self.parse(kind, namespace, depth + 1)
 
-    def _reference(self, name: str, namespace: str) -> Read:
+    def _reference(self, name: str, namespace: str) -> ValueReader:
         if name in _PRIMITIVES:
             return _PRIMITIVES[name]
         # As Java does: within the namespace, else as a full name.
@@ -197,7 +197,7 @@ class _SchemaParser:
                 return self._names[full]
         raise ValueError(f"the type {name[:80]!r} is not defined")
 
-    def _union(self, branches: list[Any], namespace: str, depth: int) -> Read:
+    def _union(self, branches: list[Any], namespace: str, depth: int) -> ValueReader:
         readers = [self.parse(branch, namespace, depth + 1) for branch in branches]
 
         def read(cursor: Cursor) -> Any:
@@ -208,7 +208,7 @@ class _SchemaParser:
 
         return read
 
-    def _named(self, kind: str, schema: dict[str, Any], namespace: str, depth: int) -> Read:
+    def _named(self, kind: str, schema: dict[str, Any], namespace: str, depth: int) -> ValueReader:
         name = schema.get("name")
         if not isinstance(name, str) or not name:
             raise ValueError(f"a type {kind} has no name")
@@ -225,7 +225,7 @@ class _SchemaParser:
         named.read = self._definition(kind, schema, space, depth)
         return named
 
-    def _definition(self, kind: str, schema: dict[str, Any], namespace: str, depth: int) -> Read:
+    def _definition(self, kind: str, schema: dict[str, Any], namespace: str, depth: int) -> ValueReader:
         if kind == "enum":
             return _enum(schema.get("symbols"))
         if kind == "fixed":
@@ -243,7 +243,7 @@ class _SchemaParser:
         return _record([(str(f.get("name")), self.parse(f.get("type"), namespace, depth + 1)) for f in fields])
 
 
-def _record(fields: list[tuple[str, Read]]) -> Read:
+def _record(fields: list[tuple[str, ValueReader]]) -> ValueReader:
     def read(cursor: Cursor) -> dict[str, Any]:
         cursor.count(len(fields))
         cursor.enter()
@@ -254,7 +254,7 @@ def _record(fields: list[tuple[str, Read]]) -> Read:
     return read
 
 
-def _enum(symbols: Any) -> Read:
+def _enum(symbols: Any) -> ValueReader:
     if not isinstance(symbols, list):
         raise ValueError("an enum has no symbols")
 
@@ -279,7 +279,7 @@ def _block(cursor: Cursor) -> int:
     return count
 
 
-def _array(read_item: Read) -> Read:
+def _array(read_item: ValueReader) -> ValueReader:
     def read(cursor: Cursor) -> list[Any]:
         cursor.enter()
         items: list[Any] = []
@@ -291,7 +291,7 @@ def _array(read_item: Read) -> Read:
     return read
 
 
-def _map(read_item: Read) -> Read:
+def _map(read_item: ValueReader) -> ValueReader:
     def read(cursor: Cursor) -> dict[str, Any]:
         cursor.enter()
         entries: dict[str, Any] = {}
@@ -305,7 +305,9 @@ def _map(read_item: Read) -> Read:
     return read
 
 
-def _with_logical_type(schema: dict[str, Any], kind: str, plain: Read, raw: Callable[[Cursor], bytes] | None) -> Read:
+def _with_logical_type(
+    schema: dict[str, Any], kind: str, plain: ValueReader, raw: Callable[[Cursor], bytes] | None
+) -> ValueReader:
     """Return a reader that formats logical types. plain: reads the base value; raw: reads the bytes of byte types."""
     show = logical_type(schema, kind)
     if show is None:

@@ -36,7 +36,7 @@ class Request(NamedTuple):
 
     correlation_id: int
     batches: tuple[ClosedBatch, ...]
-    sent: float
+    sent_at: float
     written_at: int
 
 
@@ -78,7 +78,7 @@ class Link:
     @property
     def waited_s(self) -> float:
         """Return how long the broker has neither read nor responded, not counting the throttle time of a quota."""
-        return time.monotonic() - max(self.requests[0].sent, self.life) if self.requests else 0.0
+        return time.monotonic() - max(self.requests[0].sent_at, self.life) if self.requests else 0.0
 
     @property
     def worn_out(self) -> bool:

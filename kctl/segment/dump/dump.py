@@ -69,7 +69,7 @@ Row = BatchRow | RecordRow | FileRow
 
 class _FileKind(NamedTuple):
     row: type
-    read: Callable[[Path, Query], Iterator[FileRow]]
+    rows: Callable[[Path, Query], Iterator[FileRow]]
 
 
 _KINDS = {
@@ -150,7 +150,7 @@ class DumpRun:
         for number, path in enumerate(self._paths):
             kind = _kind(path)
             if kind is not None:
-                yield from kind.read(path, self._options.query)
+                yield from kind.rows(path, self._options.query)
             elif self._options.follow and number == len(self._paths) - 1:
                 yield from self._followed(path)
             else:

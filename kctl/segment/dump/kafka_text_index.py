@@ -11,6 +11,7 @@ from kctl.segment.dump.kafka_text_options import Dies, DumpDamage, KafkaTextOpti
 from kctl.segment.dump.query import all_records
 from kctl.segment.format import indexes
 from kctl.segment.format.batch import Batch
+from kctl.segment.format.index_lookup import position_of
 from kctl.segment.format.producer_snapshot import BadSnapshot, ProducerEntry, parse_snapshot
 from kctl.segment.log.source import Source, read_whole
 from kctl.segment.log.walk import Damage, batch_at, batches, content_of
@@ -79,7 +80,7 @@ class IndexText:
                 for number, entry in enumerate(entries):
                     if entry.offset == base and number > 0:
                         return
-                    self._check_time(log, entry, indexes.lookup(offsets, entry.offset), previous)
+                    self._check_time(log, entry, position_of(offsets, entry.offset), previous)
                     if not self._options.verify_only:
                         self._line(f"timestamp: {entry.timestamp} offset: {entry.offset}")
                     previous = entry.timestamp

@@ -6,7 +6,7 @@ ends them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Generic, NamedTuple, TypeVar, overload
 
 from kctl.base.binary_layout import INT16, INT32, INT64, Layout
@@ -31,7 +31,6 @@ TXN_LAYOUT = Layout(
     last_stable_offset=INT64,
 )
 OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE, TXN_ENTRY_SIZE = OFFSET_LAYOUT.size, TIME_LAYOUT.size, TXN_LAYOUT.size
-_WARM_BYTES = 8192
 _PIECE_ENTRIES = 1024
 
 
@@ -70,7 +69,7 @@ class AbortedTransaction(NamedTuple):
 Entry = TypeVar("Entry", OffsetEntry, TimeEntry, AbortedTransaction)
 
 
-class _Slots(Sequence[Entry], Generic[Entry]):
+class Slots(Sequence[Entry], Generic[Entry]):
     """All whole entries of an index file, including zeros after the last one; read piece by piece on demand."""
 
     layout: Layout
@@ -108,7 +107,7 @@ class _Slots(Sequence[Entry], Generic[Entry]):
         raise NotImplementedError
 
 
-class OffsetSlots(_Slots[OffsetEntry]):
+class OffsetSlots(Slots[OffsetEntry]):
     """The entries of a .index."""
 
     layout = OFFSET_LAYOUT
@@ -117,7 +116,7 @@ class OffsetSlots(_Slots[OffsetEntry]):
         return OffsetEntry(self._base + fields[0], fields[1])
 
 
-class TimeSlots(_Slots[TimeEntry]):
+class TimeSlots(Slots[TimeEntry]):
     """The entries of a .timeindex."""
 
     layout = TIME_LAYOUT
@@ -126,41 +125,13 @@ class TimeSlots(_Slots[TimeEntry]):
         return TimeEntry(fields[0], self._base + fields[1])
 
 
-class TransactionSlots(_Slots[AbortedTransaction]):
+class TransactionSlots(Slots[AbortedTransaction]):
     """The entries of a .txnindex."""
 
     layout = TXN_LAYOUT
 
     def _entry(self, *fields: int) -> AbortedTransaction:
         return AbortedTransaction(*fields)
-
-
-def lookup(entries: Sequence[OffsetEntry], offset: int) -> int:
-    """Return the position of the last entry at or below `offset`; 0 if there is none (AbstractIndex.lookup).
-
-    Returns the broker's result even if entries are out of order: its binary search starts with the last 8 kB.
-    """
-    if not entries:
-        return 0
-    hot = max(0, len(entries) - 1 - _WARM_BYTES // OFFSET_ENTRY_SIZE)
-    if entries[hot].offset < offset:
-        return entries[_search(lambda i: entries[i].offset, offset, hot, len(entries) - 1)].position
-    if entries[0].offset > offset:
-        return 0
-    return entries[_search(lambda i: entries[i].offset, offset, 0, hot)].position
-
-
-def _search(value: Callable[[int], int], target: int, low: int, high: int) -> int:
-    while low < high:
-        middle = (low + high + 1) // 2
-        candidate = value(middle)
-        if candidate > target:
-            high = middle - 1
-        elif candidate < target:
-            low = middle
-        else:
-            return middle
-    return low
 
 
 def offset_index_problem(path: str, entries: OffsetSlots, base_offset: int) -> str | None:

@@ -164,5 +164,5 @@ def _length(message: memoryview, end: int) -> int:
     return length
 
 
-def _too_long(name: str, length: int, left: int) -> str:
-    return f"a {name} of {length} bytes, but only {left} bytes are left"
+def _too_long(name: str, length: int, available: int) -> str:
+    return f"a {name} of {length} bytes, but only {available} bytes are left"

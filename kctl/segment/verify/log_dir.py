@@ -90,7 +90,7 @@ class LogDirs:
         path: Path,
         owner: LogDirFacts,
         cleaned: Offsets | None,
-        found: dict[tuple[str, int], PartitionFacts],
+        checked: dict[tuple[str, int], PartitionFacts],
         *,
         clean: bool,
     ) -> None:
@@ -118,7 +118,7 @@ class LogDirs:
             return
         if folder.topic is None or folder.state is not None:
             return
-        found[name] = facts
+        checked[name] = facts
         self._compare_partition(facts, owner, name)
 
     def _compare_partition(self, facts: PartitionFacts, owner: LogDirFacts, name: tuple[str, int]) -> None:

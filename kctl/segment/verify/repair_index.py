@@ -193,10 +193,12 @@ def carry_out(plan: RepairPlan, *, now: datetime | None = None, assume_stopped: 
             rebuilt = _rebuild(log, plan.interval_bytes, transactions=needs_transactions)
             for row in rows:
                 path = Path(row.file)
-                kept = replace_file(
+                old_copy = replace_file(
                     path, rebuilt.content(path.suffix), like=path if path.exists() else log, stamp=stamp
                 )
-                done[row.file] = replace(row, result=ItemResult.WRITTEN, kept=None if kept is None else str(kept))
+                done[row.file] = replace(
+                    row, result=ItemResult.WRITTEN, kept=None if old_copy is None else str(old_copy)
+                )
         for folder in folders:
             _check_still_unused(folder)
     return [done.get(row.file, row) for row in plan.indexes]
@@ -271,7 +273,7 @@ def replace_file(path: Path, data: bytes, *, like: Path, stamp: str) -> Path | N
             file.write(data)
             file.flush()
             os.fsync(fd)
-        kept = _keep(path, stamp)
+        old_copy = _keep(path, stamp)
         sync_folder(path.parent)
         new.replace(path)
         sync_folder(path.parent)
@@ -279,7 +281,7 @@ def replace_file(path: Path, data: bytes, *, like: Path, stamp: str) -> Path | N
         raise OperationFailed(
             f"cannot replace {path}: {exc.strerror}", hint="run the command again; a broker ignores *.new"
         ) from None
-    return kept
+    return old_copy
 
 
 def _keep(path: Path, stamp: str) -> Path | None:
@@ -289,17 +291,17 @@ def _keep(path: Path, stamp: str) -> Path | None:
     for other in path.parent.glob(f"{path.name}.old-*"):
         if other.samefile(path):
             return other
-    kept = path.with_name(f"{path.name}.old-{stamp}")
+    old_copy = path.with_name(f"{path.name}.old-{stamp}")
     number = 1
-    while kept.exists() or kept.is_symlink():
+    while old_copy.exists() or old_copy.is_symlink():
         number += 1
-        kept = path.with_name(f"{path.name}.old-{stamp}-{number}")
+        old_copy = path.with_name(f"{path.name}.old-{stamp}-{number}")
     try:
-        kept.hardlink_to(path)
+        old_copy.hardlink_to(path)
     except OSError as exc:
         if exc.errno not in {errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK}:
             raise
         import shutil  # the file system has no hard links
 
-        shutil.copy2(path, kept)
-    return kept
+        shutil.copy2(path, old_copy)
+    return old_copy

@@ -11,7 +11,7 @@ from kctl.cluster.log_offsets import LogOffsets, read_log_offsets
 from kctl.cluster.topic_configs import fetch_topic_configs
 from kctl.cluster.topic_names import check_name
 from kctl.cluster.topics import hidden, known_topics
-from kctl.errors import AlreadyExists, KctlError, Reason, Refused, UsageError
+from kctl.errors import AlreadyExists, KctlError, OperationFailed, Reason, Refused, UsageError
 from kctl.model import TopicPartition, TopicState
 from kctl.topics.clone.journal import CloneState, CloneTask, refuse_while_held, unfinished
 from kctl.topics.clone.resume import resume_points
@@ -149,6 +149,23 @@ def _plan_resume(client: ClusterClient, source: str, path: Path, state: CloneSta
 def resume_command(source: str, target: str) -> str:
     """Return the command that resumes a copy."""
     return f"kctl topic clone {source} {target} --data"
+
+
+def next_step(source: str, target: str, *, data: bool) -> str:
+    """Return what to do about an incomplete clone."""
+    delete = f"delete the topic with `kctl topic delete {target}`"
+    if not data:
+        return f"{delete}, then clone again"
+    return f"resume the copy with `{resume_command(source, target)}`, or {delete}"
+
+
+def require_complete(row: ClonedTopic, *, data: bool) -> None:
+    """Raise OperationFailed if the clone is incomplete. data: records were to be copied."""
+    if row.error:
+        raise OperationFailed(
+            f"topic {row.topic} exists but is incomplete: {row.error}",
+            hint=next_step(row.source_topic, row.topic, data=data),
+        )
 
 
 def _logs(

@@ -38,14 +38,14 @@ class WriteGap:
     open: bool
 
 
-def find_gaps(sent: SentRecords, faults: Sequence[Fault], *, end_ns: int | None = None) -> list[WriteGap]:
+def find_gaps(records: SentRecords, faults: Sequence[Fault], *, end_ns: int | None = None) -> list[WriteGap]:
     """Return the gaps of each partition with writes, before the first fault and after each.
 
     faults: in order. end_ns: end of the last window; None: the stop request of the producer, or the end of its journal.
     """
-    end = end_ns if end_ns is not None else sent.stop_ns if sent.stop_ns >= 0 else sent.last_ns
+    end = end_ns if end_ns is not None else records.stop_ns if records.stop_ns >= 0 else records.last_ns
     gaps = []
-    for number, partition in sorted(sent.partitions.items()):
+    for number, partition in sorted(records.partitions.items()):
         begins = [partition.first_ns, *(max(fault.at_ns, partition.first_ns) for fault in faults)]
         names = [None, *(fault.name for fault in faults)]
         for index, (name, begin) in enumerate(zip(names, begins, strict=True)):
@@ -79,10 +79,10 @@ def worst(gaps: Sequence[WriteGap]) -> dict[str | None, WriteGap]:
     return longest
 
 
-def writes_per_second(sent: SentRecords, begin_ns: int, end_ns: int) -> list[int]:
+def writes_per_second(records: SentRecords, begin_ns: int, end_ns: int) -> list[int]:
     """Return the acknowledged records per second since begin_ns, over all partitions."""
     counts = [0] * max(0, -(-(end_ns - begin_ns) // (1000 * _MS)))
-    for partition in sent.partitions.values():
+    for partition in records.partitions.values():
         for at, count in zip(partition.ack_ns, partition.ack_counts, strict=True):
             second = (at - begin_ns) // (1000 * _MS)
             if 0 <= second < len(counts):

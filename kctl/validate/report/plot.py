@@ -28,17 +28,17 @@ class Plot:
     marks: tuple[Mark, ...]
 
 
-def plot_of(sent: SentRecords, faults: Sequence[Fault]) -> Plot:
+def plot_of(records: SentRecords, faults: Sequence[Fault]) -> Plot:
     """Return the plot from the first record to the stop of the producer, or to the last acknowledgment after it."""
-    begins = [partition.first_ns for partition in sent.partitions.values() if partition.first_ns >= 0]
+    begins = [partition.first_ns for partition in records.partitions.values() if partition.first_ns >= 0]
     if not begins:
         return Plot((), ())
     begin = min(begins)
-    end = sent.stop_ns if sent.stop_ns >= 0 else sent.last_ns
-    end = max([end, *(partition.ack_ns[-1] + 1 for partition in sent.partitions.values() if partition.ack_ns)])
+    end = records.stop_ns if records.stop_ns >= 0 else records.last_ns
+    end = max([end, *(partition.ack_ns[-1] + 1 for partition in records.partitions.values() if partition.ack_ns)])
     end = min(max(end, begin), begin + _MAX_S * _NS)
     marks = [Mark(round((fault.at_ns - begin) / _NS, 3), fault.name) for fault in faults]
-    return Plot(tuple(writes_per_second(sent, begin, end)), tuple(marks))
+    return Plot(tuple(writes_per_second(records, begin, end)), tuple(marks))
 
 
 def letters(count: int) -> list[str]:

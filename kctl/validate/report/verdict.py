@@ -76,7 +76,7 @@ class Verdict:
 class Evidence:
     """The evidence of a run. delivered: None without a consumer; doubts: reasons observed during the run."""
 
-    sent: SentRecords
+    sent_records: SentRecords
     log: Log
     delivered: DeliveredRecords | None
     faults: Sequence[Fault] = ()
@@ -94,8 +94,8 @@ def judge(
     """
     if set(tolerated) - set(INVARIANTS):
         raise ValueError(f"unknown invariant: {', '.join(sorted(set(tolerated) - set(INVARIANTS)))}")
-    findings = check(evidence.sent, evidence.log, evidence.delivered)
-    gaps, recoveries = find_gaps(evidence.sent, evidence.faults), evidence.recoveries
+    findings = check(evidence.sent_records, evidence.log, evidence.delivered)
+    gaps, recoveries = find_gaps(evidence.sent_records, evidence.faults), evidence.recoveries
     budgets = budgets or Budgets()
     return Verdict(
         topic=topic,
@@ -153,7 +153,7 @@ def budget_results(gaps: Sequence[WriteGap], recoveries: Sequence[Recovery], bud
 
 
 def _doubts(evidence: Evidence) -> list[str]:
-    partitions, log, delivered = evidence.sent.partitions, evidence.log, evidence.delivered
+    partitions, log, delivered = evidence.sent_records.partitions, evidence.log, evidence.delivered
     doubts = []
     silent = [number for number in sorted(log) if number not in partitions or not partitions[number].ack_ns]
     if not log:
@@ -164,7 +164,7 @@ def _doubts(evidence: Evidence) -> list[str]:
         dead = [n for n, each in sorted(partitions.items()) if each.ack_ns and each.ack_ns[-1] <= fault.at_ns]
         if dead:
             doubts.append(f"no write was acknowledged after '{fault.name}' in {_partitions_text(dead)}")
-    if not evidence.sent.ended:
+    if not evidence.sent_records.ended:
         doubts.append("the producer did not exit cleanly")
     if delivered is not None and not delivered.ended:
         doubts.append("the consumer did not exit cleanly")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kctl.playbook.run.run_journal import Entry
+from kctl.playbook.run.run_journal import EntryType
 from kctl_testing import Kctl, Result, TestCluster
 from playbook_real import NOTHING, REST, WHOLE, Book, book
 
@@ -37,23 +37,23 @@ def _is_whole(real: Book, said: Any) -> None:
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-@pytest.mark.parametrize("entry", list(Entry))
-def test_killed_at_each_kind_of_entry(real: Book, entry: Entry, moment: str) -> None:
-    if entry is Entry.RUN_RESUMED:
-        assert real.run(killed=f"after,{Entry.STEP_BEGAN.value},2").code == -signal.SIGKILL
+@pytest.mark.parametrize("entry", list(EntryType))
+def test_killed_at_each_kind_of_entry(real: Book, entry: EntryType, moment: str) -> None:
+    if entry is EntryType.RUN_RESUMED:
+        assert real.run(killed=f"after,{EntryType.STEP_BEGAN.value},2").code == -signal.SIGKILL
         died = real.resume(killed=f"{moment},{entry.value},1")
     else:
         died = real.run(killed=f"{moment},{entry.value},1")
     assert died.code == -signal.SIGKILL, f"{entry} was not reached\n{died}"
-    if (entry, moment) == (Entry.RUN_BEGAN, "before"):  # there is no run yet
+    if (entry, moment) == (EntryType.RUN_BEGAN, "before"):  # there is no run yet
         assert real.there() == NOTHING
         assert real.resume().code == 4
         done = real.run()
     else:
         (row,) = real.kctl.json("playbook", "status")
-        assert row["state"] == ("complete" if (entry, moment) == (Entry.RUN_ENDED, "after") else "stopped")
+        assert row["state"] == ("complete" if (entry, moment) == (EntryType.RUN_ENDED, "after") else "stopped")
         done, _ = _resumed(real)
-    if (entry, moment) == (Entry.RUN_ENDED, "after"):
+    if (entry, moment) == (EntryType.RUN_ENDED, "after"):
         assert (done.code, "is complete" in done.err) == (4, True), str(done)
     else:
         assert done.code == 0, f"{died}\n{done}"

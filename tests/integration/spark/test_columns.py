@@ -21,7 +21,7 @@ from kctl.history.evaluate.group_ranges import EVERY_GROUP, group_ranges
 from kctl.history.evaluate.reading_batches import ARROW, ReadingsQuery, read
 from kctl.history.lag.status import Status
 from kctl.history.lag.window import MINUTE_MS, WindowRules
-from kctl.history.retention.live_reads import ConfigRow, LogDirRow, LogRow
+from kctl.history.retention.live_reads import ConfigRow, LogDirReplicaRow, LogRow
 from kctl.history.retention.usage import Usage
 from kctl.history.snapshots import schema
 from kctl.history.snapshots.collect import Pass
@@ -144,14 +144,14 @@ _usage = st.builds(
 @FEW
 @given(usage=_usage)
 def test_the_retention_report(spark: SparkSession, usage: Usage) -> None:
-    dirs = [LogDirRow(d.broker, d.log_dir, d.total_bytes, d.usable_bytes) for d in usage.log_dirs]
+    dirs = [LogDirReplicaRow(d.broker, d.log_dir, d.total_bytes, d.usable_bytes) for d in usage.log_dirs]
     copies = [
-        LogDirRow(r.broker, r.log_dir, None, None, r.topic, r.partition, r.size_bytes, 0, r.future)
+        LogDirReplicaRow(r.broker, r.log_dir, None, None, r.topic, r.partition, r.size_bytes, 0, r.future)
         for r in usage.replicas
     ]
     readings = RetentionReadings(
         logs=_frame(spark, sources.LOGS.schema, [LogRow(*log) for log in usage.logs]),
-        log_dirs=_frame(spark, sources.LOG_DIRS.schema, [*dirs, *copies, LogDirRow(7, error="down")]),
+        log_dirs=_frame(spark, sources.LOG_DIRS.schema, [*dirs, *copies, LogDirReplicaRow(7, error="down")]),
         configs=_frame(spark, sources.CONFIGS.schema, [ConfigRow(*c) for c in usage.retention]),
     )
     job = RetentionJob(readings, now_ms=usage.now_ms)

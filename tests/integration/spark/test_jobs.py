@@ -371,7 +371,7 @@ def test_an_own_timeout_ends_spark_and_its_workers(cluster: TestCluster) -> None
 
 def run_into_a_timeout() -> None:
     """A job that does not end, with a limit of 3 s; says what was raised."""
-    kind = sources.LOGS._replace(read=_Sleeper())
+    kind = sources.LOGS._replace(read_rows=_Sleeper())
     try:
         with SparkDriver(SparkSettings()) as driver:
             frame = sources.load(driver.session(), kind, Target("nobody", ()), [0, 1])
@@ -409,7 +409,7 @@ def run_until_interrupted() -> None:
             progress.update = lambda *_: None
 
     progress = SimpleNamespace(update=told)
-    kind = sources.LOGS._replace(read=_Sleeper())
+    kind = sources.LOGS._replace(read_rows=_Sleeper())
     try:
         with undone_when_terminated(), SparkDriver(SparkSettings()) as driver:
             frame = sources.load(driver.session(), kind, Target("nobody", ()), [0, 1])

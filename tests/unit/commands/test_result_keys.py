@@ -33,11 +33,13 @@ NOT_RESULTS = {
     # what commands hand down: the words are those of options and of topics.yaml, where `partitions` is a number to set
     "StoreRequest", "CapacityOptions", "Goals", "LagOptions", "LayoutRequest", "HealthLimits", "NewTopic",
     "TopicChange", "TopicSpec", "PlanOptions", "ReportOptions", "RetentionOptions", "TrendsOptions",
+    "AlterRequest", "ConsumeArguments", "HangingOptions", "ProduceArguments", "ResetArguments", "RestartArguments",
+    "TruncateArguments",
     # what the library is told and works with
     "Broker", "BrokersShare", "ClusterState", "Destination", "LagQuery", "PartitionsShare", "LagReport",
     "LagRequest",
     "LastRun", "PlanBroker", "PlanCluster", "PlanInput", "Prepared",
-    "RestartRun", "Run", "TopicState",
+    "RestartRun", "Rule", "Run", "TopicState",
     # of cluster.yaml, in which a cluster is written down
     "BrokerNode", "ClusterSpec", "ZooKeeperNode",
     # of a playbook, whose steps have an id

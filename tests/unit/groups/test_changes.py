@@ -137,7 +137,7 @@ def test_metadata_is_restored_and_read_back(monkeypatch: pytest.MonkeyPatch) -> 
     group = Group("g", "Empty", "consumer", "classic", 1)
     monkeypatch.setattr(reset, "describe_groups", lambda *_: Groups({"g": group}, {}, {}))
     monkeypatch.setattr(reset, "read_log_offsets", lambda *_: ({T0: LogOffsets(0, 9)}, set(), {}))
-    plan = reset.plan_reset(NOBODY, ["g"], ResetTarget(To.GIVEN), given={"g": {T0: OffsetToCommit(7, "mine")}})
+    plan = reset.plan_reset(NOBODY, ["g"], ResetTarget(To.GIVEN), offsets={"g": {T0: OffsetToCommit(7, "mine")}})
     (row,) = plan.todo
     assert (row.difference, row.note) == (0, "only the metadata differs")
     done, _ = apply_reset(NOBODY, plan)
@@ -152,7 +152,7 @@ def test_the_same_offset_and_metadata_is_unchanged(monkeypatch: pytest.MonkeyPat
     group = Group("g", "Empty", "consumer", "classic", 1)
     monkeypatch.setattr(reset, "describe_groups", lambda *_: Groups({"g": group}, {}, {}))
     monkeypatch.setattr(reset, "read_log_offsets", lambda *_: ({T0: LogOffsets(0, 9)}, set(), {}))
-    plan = reset.plan_reset(NOBODY, ["g"], ResetTarget(To.GIVEN), given={"g": {T0: OffsetToCommit(7, metadata)}})
+    plan = reset.plan_reset(NOBODY, ["g"], ResetTarget(To.GIVEN), offsets={"g": {T0: OffsetToCommit(7, metadata)}})
     assert [row.result for row in plan.rows] == ["unchanged"]
 
 

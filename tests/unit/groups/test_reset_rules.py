@@ -47,7 +47,7 @@ NOW = 1_700_000_000_000
 def test_new_offset(
     target: ResetTarget, committed: int | None, at_time: int | None, given: int | None, expected: int, note: str | None
 ) -> None:
-    new = new_offset(target, committed, LOG, at_time=at_time, given=given)
+    new = new_offset(target, committed, LOG, at_time=at_time, explicit=given)
     assert (new.offset, new.note) == (expected, note)
 
 

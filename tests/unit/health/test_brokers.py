@@ -16,7 +16,7 @@ from kctl.health import wait
 from kctl.health.assess import assess
 from kctl.health.brokers import check_brokers, check_controller, check_leaders, check_replicas
 from kctl.health.disks import check_disks, check_log_dirs, used_percent
-from kctl.health.model import Facts, HealthLimits, Status
+from kctl.health.model import CheckStatus, Facts, HealthLimits
 from kctl.model import Broker, ClusterState
 from kctl.protocol.quorum import Quorum, QuorumReplica
 from kctl.protocol.target import Target
@@ -48,29 +48,29 @@ def test_brokers(
 ) -> None:  # fmt: skip
     cluster = state(THREE.topics["t"].partitions, alive=alive)
     found = check_brokers(facts(cluster, views=views, fenced=fenced), HealthLimits(brokers=wanted))
-    assert (found.status, found.subjects) == (Status.PROBLEM if subjects else Status.OK, subjects)
+    assert (found.status, found.subjects) == (CheckStatus.PROBLEM if subjects else CheckStatus.OK, subjects)
 
 
 def test_registered_brokers_that_are_not_told() -> None:
     found = check_brokers(facts(THREE, fenced=NotAuthorized("no")), HealthLimits())
-    assert (found.status, found.reasons) == (Status.UNKNOWN, ("no",))
+    assert (found.status, found.reasons) == (CheckStatus.UNKNOWN, ("no",))
 
 
 def test_fewer_brokers_than_there_have_to_be() -> None:
     found = check_brokers(facts(THREE), HealthLimits(brokers=4))
-    assert (found.status, found.summary) == (Status.PROBLEM, "3 brokers of 4")
+    assert (found.status, found.summary) == (CheckStatus.PROBLEM, "3 brokers of 4")
 
 
 @pytest.mark.parametrize(
     ("controllers", "status", "summary"),
     [
-        ((1, 1, 1), Status.OK, "broker 1"),
-        ((None, None, None), Status.PROBLEM, "there is no controller"),
-        ((1, 1, 2), Status.PROBLEM, "brokers name different controllers (brokers 1, 2: 1; broker 3: 2)"),
-        ((1, None, 1), Status.PROBLEM, "brokers name different controllers (brokers 1, 3: 1; broker 2: none)"),
+        ((1, 1, 1), CheckStatus.OK, "broker 1"),
+        ((None, None, None), CheckStatus.PROBLEM, "there is no controller"),
+        ((1, 1, 2), CheckStatus.PROBLEM, "brokers name different controllers (brokers 1, 2: 1; broker 3: 2)"),
+        ((1, None, 1), CheckStatus.PROBLEM, "brokers name different controllers (brokers 1, 3: 1; broker 2: none)"),
     ],
 )
-def test_controller_with_zookeeper(controllers: tuple[int | None, ...], status: Status, summary: str) -> None:
+def test_controller_with_zookeeper(controllers: tuple[int | None, ...], status: CheckStatus, summary: str) -> None:
     views: dict[int, BrokerView | KctlError] = {
         node: BrokerView((1, 2, 3), controller) for node, controller in enumerate(controllers, 1)
     }
@@ -80,7 +80,7 @@ def test_controller_with_zookeeper(controllers: tuple[int | None, ...], status: 
 
 def test_a_controller_that_does_not_answer() -> None:
     found = check_controller(facts(THREE, views={1: REFUSED}))
-    assert (found.status, found.subjects) == (Status.PROBLEM, ("broker 1",))
+    assert (found.status, found.subjects) == (CheckStatus.PROBLEM, ("broker 1",))
 
 
 def _voter(node: int, fetched: int | None, caught_up: int | None = None) -> QuorumReplica:
@@ -93,14 +93,21 @@ NOW = 1_000_000
 @pytest.mark.parametrize(
     ("leader", "voters", "status", "subjects"),
     [
-        (1, [_voter(1, None, NOW), _voter(2, NOW - 400), _voter(3, NOW - 9_000)], Status.OK, ()),
-        (1, [_voter(1, NOW, NOW), _voter(2, NOW - 400), _voter(3, NOW - 11_000)], Status.PROBLEM, ("controller 3",)),
-        (1, [_voter(1, None, NOW), _voter(2, NOW), _voter(3, None)], Status.PROBLEM, ("controller 3",)),
-        (None, [_voter(1, None), _voter(2, None)], Status.PROBLEM, ()),
-        (1, [_voter(1, None), _voter(2, None)], Status.OK, ()),  # before 3.3 times are not told
+        (1, [_voter(1, None, NOW), _voter(2, NOW - 400), _voter(3, NOW - 9_000)], CheckStatus.OK, ()),
+        (
+            1,
+            [_voter(1, NOW, NOW), _voter(2, NOW - 400), _voter(3, NOW - 11_000)],
+            CheckStatus.PROBLEM,
+            ("controller 3",),
+        ),
+        (1, [_voter(1, None, NOW), _voter(2, NOW), _voter(3, None)], CheckStatus.PROBLEM, ("controller 3",)),
+        (None, [_voter(1, None), _voter(2, None)], CheckStatus.PROBLEM, ()),
+        (1, [_voter(1, None), _voter(2, None)], CheckStatus.OK, ()),  # before 3.3 times are not told
     ],
 )
-def test_quorum(leader: int | None, voters: list[QuorumReplica], status: Status, subjects: tuple[str, ...]) -> None:
+def test_quorum(
+    leader: int | None, voters: list[QuorumReplica], status: CheckStatus, subjects: tuple[str, ...]
+) -> None:
     quorum = Quorum(leader, 7, 100, tuple(voters), (), ())
     found = check_controller(facts(THREE, quorum=quorum))
     assert (found.status, found.subjects) == (status, subjects)
@@ -108,7 +115,7 @@ def test_quorum(leader: int | None, voters: list[QuorumReplica], status: Status,
 
 def test_a_quorum_that_may_not_be_described_is_unknown() -> None:
     found = check_controller(facts(THREE, quorum=NotAuthorized("no")))
-    assert (found.status, found.reasons) == (Status.UNKNOWN, ("no",))
+    assert (found.status, found.reasons) == (CheckStatus.UNKNOWN, ("no",))
 
 
 @pytest.mark.parametrize(
@@ -128,14 +135,14 @@ OLD = LogDir("/old", None, None, [])
 @pytest.mark.parametrize(
     ("dirs", "online", "disks"),
     [
-        ([GOOD], Status.OK, Status.OK),
-        ([GOOD, FULL], Status.OK, Status.PROBLEM),
-        ([GOOD, OFFLINE], Status.PROBLEM, Status.OK),
-        (NotAuthorized("no"), Status.UNKNOWN, Status.UNKNOWN),
-        ([OLD], Status.OK, Status.OK),
+        ([GOOD], CheckStatus.OK, CheckStatus.OK),
+        ([GOOD, FULL], CheckStatus.OK, CheckStatus.PROBLEM),
+        ([GOOD, OFFLINE], CheckStatus.PROBLEM, CheckStatus.OK),
+        (NotAuthorized("no"), CheckStatus.UNKNOWN, CheckStatus.UNKNOWN),
+        ([OLD], CheckStatus.OK, CheckStatus.OK),
     ],
 )
-def test_log_dirs(dirs: Any, online: Status, disks: Status) -> None:
+def test_log_dirs(dirs: Any, online: CheckStatus, disks: CheckStatus) -> None:
     found = facts(state([], alive="1"), log_dirs={1: dirs})
     assert check_log_dirs(found).status is online
     assert check_disks(found, HealthLimits()).status is disks
@@ -145,7 +152,7 @@ def test_a_broker_that_does_not_answer_is_told_once() -> None:
     """As a broker; not as disks that could not be read too."""
     found = assess(facts(THREE, views={2: REFUSED}, log_dirs={2: REFUSED}))
     assert [check.check for check in found.problems] == ["brokers"]
-    assert [check.check for check in found.checks if check.status is Status.UNKNOWN] == []
+    assert [check.check for check in found.checks if check.status is CheckStatus.UNKNOWN] == []
 
 
 def test_brokers_that_do_not_tell_how_full_their_disks_are() -> None:
@@ -189,27 +196,27 @@ def test_a_broker_that_is_down_cannot_lead() -> None:
     down = state([partition("123", "12", leader=2, number=n) for n in range(10)], alive="12")
     assert "3" not in "".join(check_leaders(facts(down), HealthLimits()).subjects)
     gone = state([partition("312", "12", leader=1, number=n) for n in range(10)], alive="12")
-    assert check_leaders(facts(gone), HealthLimits()).status is Status.OK
+    assert check_leaders(facts(gone), HealthLimits()).status is CheckStatus.OK
 
 
 def test_preferred_leaders_are_counted_as_the_controller_does() -> None:
-    assert check_leaders(facts(THREE), HealthLimits()).status is Status.OK
+    assert check_leaders(facts(THREE), HealthLimits()).status is CheckStatus.OK
     off = state([partition("12", "12", leader=2, number=n) for n in range(3)])
     found = check_leaders(facts(off), HealthLimits())
-    assert (found.status, found.subjects) == (Status.WARNING, ("broker 1",))
+    assert (found.status, found.subjects) == (CheckStatus.WARNING, ("broker 1",))
 
 
 @pytest.mark.parametrize(
     ("counts", "status"),
     [
-        ((10, 10, 10), Status.OK),
-        ((10, 0, 0), Status.OK),  # few: nothing says that they can be even
-        ((100, 100, 100), Status.OK),
-        ((120, 100, 80), Status.OK),
-        ((130, 100, 70), Status.WARNING),
+        ((10, 10, 10), CheckStatus.OK),
+        ((10, 0, 0), CheckStatus.OK),  # few: nothing says that they can be even
+        ((100, 100, 100), CheckStatus.OK),
+        ((120, 100, 80), CheckStatus.OK),
+        ((130, 100, 70), CheckStatus.WARNING),
     ],
 )
-def test_replicas(counts: tuple[int, ...], status: Status) -> None:
+def test_replicas(counts: tuple[int, ...], status: CheckStatus) -> None:
     rows = [partition(str(node), str(node), number=n) for node, count in enumerate(counts, 1) for n in range(count)]
     assert check_replicas(facts(state(rows)), HealthLimits()).status is status
 
@@ -224,7 +231,7 @@ def test_how_many_replicas_brokers_have(isr: str, said: str) -> None:
 def test_warnings_are_healthy_and_unknown_is_not() -> None:
     off: ClusterState = state([partition("12", "12", leader=2, number=n) for n in range(3)])
     found = assess(facts(off))
-    assert [check.check for check in found.checks if check.status is Status.WARNING] == ["preferred_leaders"]
+    assert [check.check for check in found.checks if check.status is CheckStatus.WARNING] == ["preferred_leaders"]
     assert (found.healthy, found.unknown) == (True, [])
     blind = assess(facts(off, log_dirs={1: NotAuthorized("no")}))
     assert (blind.healthy, blind.problems, blind.unknown) == (False, [], ["no"])

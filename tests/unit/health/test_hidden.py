@@ -10,7 +10,7 @@ from kctl.cluster.log_dirs import LogDir, LogDirReplica
 from kctl.errors import ConnectionRefused, KctlError, NotAuthorized
 from kctl.health.assess import assess
 from kctl.health.hidden import hidden_topics
-from kctl.health.model import Status
+from kctl.health.model import CheckStatus
 from kctl.protocol.client import ClusterClient
 
 THREE = state([partition("123", "123")])
@@ -30,7 +30,7 @@ def test_topics_that_are_on_disks_and_may_not_be_described() -> None:
     assert (told, sent.request) == (("secret",), ["gone", "new", "secret"])
     found = assess(facts(THREE, hidden=told))
     assert (found.healthy, len(found.unknown)) == (False, 1)
-    (check,) = (each for each in found.checks if each.status is Status.UNKNOWN)
+    (check,) = (each for each in found.checks if each.status is CheckStatus.UNKNOWN)
     assert (check.check, check.subjects) == ("topics", ("secret",))
     assert assess(facts(THREE, hidden=REFUSED)).unknown == [REFUSED.message]
 
@@ -43,7 +43,7 @@ def test_without_disks_a_user_who_may_not_describe_all_topics_is_told() -> None:
     assert isinstance(told, NotAuthorized)
     found = assess(facts(THREE, hidden=told))
     (check,) = (each for each in found.checks if each.check == "topics")
-    assert (check.status, check.summary) == (Status.UNKNOWN, "1 topic visible; there may be more")
+    assert (check.status, check.summary) == (CheckStatus.UNKNOWN, "1 topic visible; there may be more")
     assert found.unknown == [
         (
             "only topics that this user may describe are checked; "

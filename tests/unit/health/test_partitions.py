@@ -17,7 +17,7 @@ from kctl.health import partitions as rules
 from kctl.health.causes import find_suspects, missing_replicas, unhealthy
 from kctl.health.diagnose import replica_places
 from kctl.health.isr_changes import IsrWatch
-from kctl.health.model import Status
+from kctl.health.model import CheckStatus
 from kctl.model import Broker, TopicPartition
 
 
@@ -54,20 +54,20 @@ def test_checks_name_the_partitions() -> None:
     offline, under, least = (
         rules.check_offline(found), rules.check_under_replicated(found), rules.check_under_min_isr(found),
     )  # fmt: skip
-    assert (offline.status, offline.subjects) == (Status.PROBLEM, ("t-2",))
-    assert (under.status, under.subjects) == (Status.PROBLEM, ("t-1", "t-2"))
-    assert (least.status, least.subjects) == (Status.PROBLEM, ("t-1", "t-2"))
+    assert (offline.status, offline.subjects) == (CheckStatus.PROBLEM, ("t-2",))
+    assert (under.status, under.subjects) == (CheckStatus.PROBLEM, ("t-1", "t-2"))
+    assert (least.status, least.subjects) == (CheckStatus.PROBLEM, ("t-1", "t-2"))
 
 
 @pytest.mark.parametrize(
     ("min_isr", "status", "reasons"),
     [
-        (1, Status.WARNING, 0),  # one left of two, and one is enough: the next loss stops writers
-        (2, Status.PROBLEM, 0),
-        (NotAuthorized("topic t: no"), Status.UNKNOWN, 1),
+        (1, CheckStatus.WARNING, 0),  # one left of two, and one is enough: the next loss stops writers
+        (2, CheckStatus.PROBLEM, 0),
+        (NotAuthorized("topic t: no"), CheckStatus.UNKNOWN, 1),
     ],
 )
-def test_min_isr_that_is_reached_or_not_known(min_isr: int | NotAuthorized, status: Status, reasons: int) -> None:
+def test_min_isr_that_is_reached_or_not_known(min_isr: int | NotAuthorized, status: CheckStatus, reasons: int) -> None:
     found = rules.check_under_min_isr(facts(state([partition("12", "1")]), min_isr={"t": min_isr}))
     assert (found.status, len(found.reasons)) == (status, reasons)
 
@@ -81,20 +81,20 @@ def test_what_is_next_to_refuse_is_told_beside_what_refuses() -> None:
 
 def test_a_topic_that_is_made_at_its_minimum_is_no_warning() -> None:
     found = rules.check_under_min_isr(facts(state([partition("12", "12")]), min_isr={"t": 2}))
-    assert found.status is Status.OK
+    assert found.status is CheckStatus.OK
 
 
 def test_what_is_known_counts_when_another_topic_cannot_be_read() -> None:
     both = state([partition("12", "1"), partition("12", "1", topic="secret")])
     found = rules.check_under_min_isr(facts(both, min_isr={"t": 2, "secret": NotAuthorized("no")}))
-    assert (found.status, found.subjects, found.reasons) == (Status.PROBLEM, ("t-0",), ("no",))
+    assert (found.status, found.subjects, found.reasons) == (CheckStatus.PROBLEM, ("t-0",), ("no",))
 
 
 def test_a_reassignment_is_no_problem() -> None:
     moving = state([partition("123", "12")])
-    assert rules.check_under_replicated(facts(moving)).status is Status.PROBLEM
+    assert rules.check_under_replicated(facts(moving)).status is CheckStatus.PROBLEM
     found = rules.check_under_replicated(facts(moving, adding={TopicPartition("t", 0): (3,)}))
-    assert found.status is Status.OK
+    assert found.status is CheckStatus.OK
     assert "1 reassignment still adds" in found.summary
 
 
@@ -102,7 +102,7 @@ def test_a_reassignment_that_nobody_tells_is_said() -> None:
     """All replicas count then, which may be wrong."""
     unknown = NotAuthorized("reassignments: no")
     found = rules.check_under_replicated(facts(state([partition("123", "12")]), adding=unknown))
-    assert (found.status, found.subjects) == (Status.PROBLEM, ("t-0",))
+    assert (found.status, found.subjects) == (CheckStatus.PROBLEM, ("t-0",))
     assert found.reasons == (rules.adding_unknown(unknown),)
     assert "reassignments: no" in found.reasons[0]
     assert rules.check_under_replicated(facts(state([partition("123", "123")]), adding=unknown)).reasons == ()

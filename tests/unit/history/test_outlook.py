@@ -14,7 +14,7 @@ from kctl.commands.terminal.output import emit, jsonable
 from kctl.errors import NotFound, NotHealthy
 from kctl.history.lag.window import MINUTE_MS
 from kctl.history.retention.deletion import Log
-from kctl.history.retention.disk_loss import Reader, losses
+from kctl.history.retention.disk_loss import ConsumingGroup, losses
 from kctl.history.retention.explain import explain_log_dir
 from kctl.history.retention.growth import HOUR_MS, GrownReplica, GrownVolume, Growth
 from kctl.history.retention.outlook import Outlook
@@ -203,7 +203,7 @@ def test_another_retention_that_takes_nothing_now_but_soon(outlook: Outlook) -> 
     limits = {"endless": LogConfig("endless", "delete", retention_ms=24 * HOUR_MS, retention_bytes=-1)}
     day = Outlook(replace(outlook.disks, configs={**outlook.disks.configs, **limits}), [], now_ms=outlook.now_ms)
     log = Log(0, 19_000, GB, 1.0)
-    slow = Reader("slow", "endless", 0, 500, 0.0, 1.0, None, 2, 18_500, 45 * MINUTE_MS, log=log)
+    slow = ConsumingGroup("slow", "endless", 0, 500, 0.0, 1.0, None, 2, 18_500, 45 * MINUTE_MS, log=log)
     readers = [
         slow,
         slow._replace(group="half", consumed_per_s=0.5),
@@ -460,7 +460,7 @@ def test_a_disk_that_is_full_too_soon_is_not_healthy(store: Store, outlook: Outl
 
 def test_compacted_topics_and_groups_that_are_behind() -> None:
     compact = LogConfig("k", "compact", delete_retention_ms=5 * HOUR_MS, min_compaction_lag_ms=0)
-    late = Reader("late", "k", 0, 5, None, None, None, 1, 0, 4 * HOUR_MS)
+    late = ConsumingGroup("late", "k", 0, 5, None, None, None, 1, 0, 4 * HOUR_MS)
     readers = [late, late._replace(group="too-late", time_lag_ms=9 * HOUR_MS), late._replace(topic="other")]
     rows = tombstones(readers, {"k": compact, "other": LogConfig("other", "delete", delete_retention_ms=1)})
     assert [(row.group, row.sure_ms) for row in rows] == [("too-late", 0), ("late", HOUR_MS)]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from growth_oracle import SizeSample, growth
 from kctl.errors import UsageError
-from kctl.history.retention.disk_loss import Reader, deleted_in, lag_in, losses
+from kctl.history.retention.disk_loss import ConsumingGroup, deleted_in, lag_in, losses
 from kctl.history.retention.growth import HOUR_MS
 from kctl.history.retention.tombstones import (
     CompactedSegment,
@@ -247,12 +247,12 @@ def test_how_long_deletions_can_be_read(
 # --- when the disk is full ------------------------------------------------------------------------------------------
 
 
-def reader(group: str = "g", **known: object) -> Reader:
+def reader(group: str = "g", **known: object) -> ConsumingGroup:
     rows: dict[str, object] = {
         "topic": "t", "partition": 0, "lag": 100, "consumed_per_s": 1.0, "produced_per_s": 3.0, "loss_eta_ms": None,
         "replicas": 3,
     }  # fmt: skip
-    return Reader(group, **{**rows, **known})  # type: ignore[arg-type]
+    return ConsumingGroup(group, **{**rows, **known})  # type: ignore[arg-type]
 
 
 def test_lag_goes_on_as_it_does() -> None:

@@ -20,12 +20,12 @@ from kctl.history.snapshots.collect import AnotherCluster, Pass
 from kctl.history.snapshots.commit import PassReport, put_pass
 from kctl.history.snapshots.compact import compact
 from kctl.history.snapshots.layout import HOUR_MS, DataFile, Hour
-from kctl.history.snapshots.run import Clock, Pace, run
+from kctl.history.snapshots.run import Schedule, SnapshotClock, run
 from kctl.history.snapshots.store import create_store
 from snapshot_stores import HOUR, a_pass, seen, store_with
 
 
-class TestClock(Clock):
+class TestClock(SnapshotClock):
     """Time goes on only by sleeping and by `spend`."""
 
     __test__ = False
@@ -47,11 +47,11 @@ class TestClock(Clock):
 
 
 def collected(
-    root: Path, clock: TestClock, look: Callable[[int], Pass], pace: Pace, keep_ms: int | None = None
+    root: Path, clock: TestClock, look: Callable[[int], Pass], schedule: Schedule, keep_ms: int | None = None
 ) -> tuple[list[PassReport], list[str]]:
     told: list[str] = []
     store = create_store(root, "c")
-    return list(run(store, look, pace, warn=told.append, keep_ms=keep_ms, clock=clock)), told
+    return list(run(store, look, schedule, warn=told.append, keep_ms=keep_ms, clock=clock)), told
 
 
 def test_passes_are_due_at_whole_intervals(tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_passes_are_due_at_whole_intervals(tmp_path: Path) -> None:
         clock.at_s += 0.3  # a pass takes time, and the pace does not drift by it
         return a_pass()
 
-    reports, told = collected(tmp_path / "s", clock, look, Pace(10, 60))
+    reports, told = collected(tmp_path / "s", clock, look, Schedule(10, 60))
     assert [report.at.timestamp() * 1000 - HOUR.start_ms for report in reports] == [0, 10e3, 20e3, 30e3, 40e3, 50e3]
     assert {report.duration_ms for report in reports} == {300}
     assert all(report.stored and report.complete and not report.missed for report in reports)
@@ -76,7 +76,7 @@ def test_a_slow_pass_leaves_some_out_and_says_so(tmp_path: Path) -> None:
         clock.at_s += next(takes)
         return a_pass()
 
-    reports, _ = collected(tmp_path / "s", clock, look, Pace(10, 70))
+    reports, _ = collected(tmp_path / "s", clock, look, Schedule(10, 70))
     starts = [round(report.at.timestamp() * 1000 - HOUR.start_ms) // 1000 for report in reports]
     assert list(zip(starts, (report.missed for report in reports), strict=True)) == [
         (0, 0), (10, 0), (40, 2), (50, 0), (70, 1)
@@ -99,7 +99,7 @@ def test_what_took_long_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         return a_pass()
 
     monkeypatch.setattr(module, "put_pass", slow_disk)
-    first, second = collected(tmp_path / "s", clock, look, Pace(10, 30))[0]
+    first, second = collected(tmp_path / "s", clock, look, Schedule(10, 30))[0]
     assert (first.duration_ms, first.storing_ms, first.missed, first.missed_because) == (1000, 12_000, 0, None)
     assert second.missed == 1
     assert second.missed_because == "writing to the disk of the store took 12s in the previous pass"
@@ -113,7 +113,7 @@ def test_a_cluster_that_cannot_be_reached_is_a_pass_without_rows(tmp_path: Path)
             raise ConnectionRefused("nobody listens")
         return a_pass()
 
-    reports, _ = collected(tmp_path / "s", clock, look, Pace(10, 30))
+    reports, _ = collected(tmp_path / "s", clock, look, Schedule(10, 30))
     assert [(report.stored, report.complete) for report in reports] == [(True, True), (True, False), (True, True)]
     found = seen(create_store(tmp_path / "s", "c"))
     assert [(row[2], row[3], row[4] == []) for row in found[schema.PASSES]] == [
@@ -127,7 +127,7 @@ def test_another_cluster_at_the_address_ends_it(tmp_path: Path) -> None:
         raise AnotherCluster("other")
 
     with pytest.raises(AnotherCluster):
-        collected(tmp_path / "s", TestClock(), look, Pace(10, 30))
+        collected(tmp_path / "s", TestClock(), look, Schedule(10, 30))
     assert seen(create_store(tmp_path / "s", "c")) == {}
 
 
@@ -135,12 +135,12 @@ def test_a_clock_put_back_over_a_compacted_hour(tmp_path: Path) -> None:
     """Its passes could not count; they are told and left out until the clock has come past."""
     root = tmp_path / "s"
     clock = TestClock(HOUR.end_ms - 20_000)
-    collected(root, clock, lambda at_ms: a_pass(), Pace(10, 40))
+    collected(root, clock, lambda at_ms: a_pass(), Schedule(10, 40))
     store = create_store(root, "c")
     assert store.counting(HOUR).through_ms == HOUR.end_ms - 10_000
     before = seen(store)
     clock.back_ms = 25_000
-    reports, _ = collected(root, clock, lambda at_ms: a_pass(), Pace(10, 30))
+    reports, _ = collected(root, clock, lambda at_ms: a_pass(), Schedule(10, 30))
     assert [report.stored for report in reports] == [False, True, True]
     assert reports[0].error is not None
     assert "the clock shows" in reports[0].error
@@ -159,7 +159,7 @@ def test_a_full_disk_loses_passes_and_nothing_else(tmp_path: Path, monkeypatch: 
         real(fd)
 
     monkeypatch.setattr(os, "fsync", fsync)
-    reports, _ = collected(tmp_path / "s", clock, lambda at_ms: a_pass(), Pace(10, 40))
+    reports, _ = collected(tmp_path / "s", clock, lambda at_ms: a_pass(), Schedule(10, 40))
     assert [report.stored for report in reports] == [True, False, False, True]
     assert all("No space left" in (report.error or "") for report in reports[1:3])
     found = seen(create_store(tmp_path / "s", "c"))
@@ -168,7 +168,7 @@ def test_a_full_disk_loses_passes_and_nothing_else(tmp_path: Path, monkeypatch: 
 
 def test_hours_that_ended_are_compacted_and_old_ones_removed(tmp_path: Path) -> None:
     root, clock = tmp_path / "s", TestClock()
-    reports, told = collected(root, clock, lambda at_ms: a_pass(), Pace(1200, 3 * 3600 + 1), keep_ms=HOUR_MS)
+    reports, told = collected(root, clock, lambda at_ms: a_pass(), Schedule(1200, 3 * 3600 + 1), keep_ms=HOUR_MS)
     assert not told
     store = create_store(root, "c")
     hours = store.hours()
@@ -194,7 +194,7 @@ def test_housekeeping_ends_when_a_pass_is_due_and_goes_on_later(
             yield
 
     monkeypatch.setattr(module, "compact", slow)
-    reports, _ = collected(root, clock, lambda at_ms: a_pass(), Pace(10, 100))
+    reports, _ = collected(root, clock, lambda at_ms: a_pass(), Schedule(10, 100))
     assert [round(r.at.timestamp() * 1000 - HOUR.start_ms - 3 * HOUR_MS) for r in reports][:3] == [0, 12_000, 21_000]
     store = create_store(root, "c")
     assert all(len(store.counting(hour).files) == 1 for hour in store.hours()[:3])
@@ -206,7 +206,7 @@ def test_a_bad_file_keeps_its_hour_and_is_told_once(tmp_path: Path) -> None:
     bad = store.folder(schema.COMMITS, HOUR) / DataFile(HOUR.start_ms, compacted=False).name
     bad.write_bytes(b"no parquet")
     clock = TestClock(HOUR.end_ms)
-    reports, told = collected(root, clock, lambda at_ms: a_pass(), Pace(400, 2000))
+    reports, told = collected(root, clock, lambda at_ms: a_pass(), Schedule(400, 2000))
     assert all(report.stored for report in reports)
     assert [str(bad) in line for line in told] == [True]
 
@@ -217,7 +217,7 @@ def test_one_pass_tidies_up_as_well(tmp_path: Path) -> None:
     stranger = store.folder(schema.COMMITS, HOUR) / "mine.txt"
     stranger.write_text("x")
     before = seen(store)[schema.COMMITS]
-    reports, told = collected(root, TestClock(HOUR.end_ms), lambda at_ms: a_pass(), Pace())
+    reports, told = collected(root, TestClock(HOUR.end_ms), lambda at_ms: a_pass(), Schedule())
     assert len(reports) == 1
     assert [str(stranger) in line for line in told] == [True]
     assert stranger.exists()

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
-from kctl.history.evaluate.column_arrays import bits, differs, known, numeric
+from kctl.history.evaluate.column_arrays import bits, differs, nullable, numeric
 from kctl.history.evaluate.windows import KEY, NotSorted, Windows, judge_batches
 from kctl.history.lag.status import Status
 from kctl.history.lag.window import MINUTE_MS, Reading, WindowRules
@@ -253,12 +253,12 @@ def test_memory_is_bounded_by_the_history_of_one_partition() -> None:
 )
 def test_numbers_with_null(values: Sequence[int | None], cut: tuple[int, int]) -> None:
     column = pa.array(values, type=pa.int64()).slice(*cut)
-    found = known(column)
+    found = nullable(column)
     wanted = column.to_pylist()
-    assert [v if k else None for v, k in zip(found.value.tolist(), found.known.tolist(), strict=True)] == [
+    assert [v if k else None for v, k in zip(found.value.tolist(), found.valid.tolist(), strict=True)] == [
         v if v is not None and v >= 0 else None for v in wanted
     ]
-    back = numeric(found.value, pa.int64(), found.known)
+    back = numeric(found.value, pa.int64(), found.valid)
     back.validate(full=True)
     assert back.to_pylist() == [v if v is not None and v >= 0 else None for v in wanted]
 
@@ -286,4 +286,4 @@ def test_bits() -> None:
 
 def test_a_column_of_another_type() -> None:
     with pytest.raises(TypeError, match="double"):
-        known(pa.array([1.5]))
+        nullable(pa.array([1.5]))

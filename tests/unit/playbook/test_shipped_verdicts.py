@@ -16,7 +16,7 @@ from kctl.errors import NotFound, NotHealthy, OperationFailed
 from kctl.groups.reset import OffsetChange
 from kctl.groups.reset_rules import read_again, skipped
 from kctl.health.disks import check_disks
-from kctl.health.model import Facts, HealthLimits, Status
+from kctl.health.model import CheckStatus, Facts, HealthLimits
 from kctl.lag.rules import LagRow, by_group, lag_of, lost_of
 from kctl.model import ClusterState
 from kctl.playbook.load import load_playbook
@@ -140,7 +140,7 @@ def test_a_full_disk_is_no_matter_of_replicas(name: str, steps: list[str]) -> No
     assert list(found) == steps
     for arguments in found.values():
         limits = HealthLimits(disk_percent=arguments.get("max_disk_percent", 90))
-        assert check_disks(facts, limits).status is Status.OK
+        assert check_disks(facts, limits).status is CheckStatus.OK
 
 
 # --- decommission-broker
