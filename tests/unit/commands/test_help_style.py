@@ -88,6 +88,15 @@ def test_defaults_are_stated_in_one_form() -> None:
                 assert "default:" in record[1], f"kctl {path} {param.opts[0]}"
 
 
+def test_lines_are_not_broken_at_hyphens() -> None:
+    """Options and commands can be copied from the help."""
+    for path, command in every_command():
+        context = typer.Context(command, info_name=path, parent=typer.Context(command, info_name="kctl"))
+        text = command.get_help(context)
+        assert not re.search(r"\w-$", text, re.MULTILINE), f"kctl {path}"
+        assert "\N{NON-BREAKING HYPHEN}" not in text, f"kctl {path}"
+
+
 def test_help_is_plain_english() -> None:
     for path, command in every_command():
         texts = [command.help or "", *(param.help or "" for param in command.params if hasattr(param, "help"))]
