@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
-from textwrap import shorten
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -18,7 +18,7 @@ from kctl.errors import UsageError
 if TYPE_CHECKING:
     from kctl.playbook.overview import PlaybookDetails
 
-_SUMMARY = 43  # characters: with the longest shipped name, a row fits into 80 columns
+_DETAILS = re.compile(r"\. (?=[A-Z`])|: |, e\.g\. ")  # end the main part of a description
 
 app = CommandGroup()
 app.command_of("lint", "kctl.commands.playbook.lint")
@@ -53,7 +53,7 @@ def list_(
         Column("steps", align="right", wide=True),
         Column("problems", align="right", wide=True, style=lambda row: "red" if row["problems"] else None),
         Column("parameters", wide=True),
-        Column("summary", "DESCRIPTION"),
+        Column("summary", "DESCRIPTION", words=True),
         Column("file", wide=True),
     ]
     lines = [{**row, "summary": _summary(row)} for row in jsonable(rows)]
@@ -61,10 +61,10 @@ def list_(
 
 
 def _summary(row: Mapping[str, Any]) -> str:
-    """Return the problems, or the first sentence of the description if it fits into a line of 80 columns."""
+    """Return the problems, or the first sentence of the description, without its details and examples."""
     if row["problems"]:
         return f"{counted(row['problems'], 'problem')}; run `kctl playbook lint`"
-    return shorten(row["description"].partition(". ")[0].rstrip("."), _SUMMARY, placeholder="…")
+    return _DETAILS.split(" ".join(row["description"].split()), maxsplit=1)[0].rstrip(".")
 
 
 @app.command()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import sys
 from typing import Any
@@ -82,14 +83,31 @@ def help_record(param: Any, ctx: typer.Context) -> tuple[str, str] | None:
     return record[0], f"{text.removesuffix('.')} (default: {match[1]}).{limits}"
 
 
+_NO_BREAK = "\N{NON-BREAKING HYPHEN}"
+
+
+def _unbroken(text: str) -> str:
+    """Return help that click does not break at hyphens, so that options and commands can be copied."""
+    return text.replace("-", _NO_BREAK)
+
+
 class CommonOptionsHelp:
     """A mixin that lists the command's own options. The root lists the global ones, other commands refer to it."""
 
     params: list[Any]
 
+    help: str | None
+
     def get_help(self, ctx: Any) -> str:
         """Return the help in stdout's encoding. Typer itself assumes UTF-8."""
-        return shown(super().get_help(ctx), sys.stdout)  # type: ignore[misc]  # click.Command has it
+        text = super().get_help(ctx).replace(_NO_BREAK, "-")  # type: ignore[misc]  # click.Command has it
+        return shown(text, sys.stdout)
+
+    def format_help_text(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - click's signature
+        if self.help:
+            formatter.write_paragraph()
+            with formatter.indentation():
+                formatter.write_text(_unbroken(inspect.cleandoc(self.help).partition("\f")[0]))
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": [], "Global options": []}
@@ -108,7 +126,7 @@ class CommonOptionsHelp:
         for title, records in sections.items():
             if records:
                 with formatter.section(title):
-                    formatter.write_dl(records)
+                    formatter.write_dl([(name, _unbroken(text)) for name, text in records])
         if ctx.parent is not None:
             formatter.write_paragraph()
             formatter.write_text(_GLOBAL_OPTIONS)

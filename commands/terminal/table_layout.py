@@ -20,6 +20,8 @@ _ONE_PIECE = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z|\S+:\d{1,5}[,;]?")
 # stays a list.
 _PIECES = re.compile(r"(?:(?<![\d,])\d{1,3}(?:,\d{3}){1,3}(?![\d,])|[^\s,/;|])*[,/;|]?\s*")
 
+_NAME_SEPARATOR = re.compile(r"(?<=\w)[-._=:](?=.)")
+
 Length = Callable[[str], int]  # terminal cells of a text: some letters take two
 
 
@@ -157,10 +159,14 @@ def wrap(text: str, width: int, length: Length = len) -> list[str]:
 
 
 def _cut(text: str, width: int, length: Length) -> int:
-    """Return how many characters of `text` fit; at least one, so that the caller terminates."""
+    """Return where to break `text`: after a separator of names in the second half of what fits, else where it is full.
+
+    At least 1, so that the caller terminates.
+    """
     used = 0
     for index, character in enumerate(text):
         used += length(character)
         if used > width:
-            return max(index, 1)
+            separators = [each.end() for each in _NAME_SEPARATOR.finditer(text, 0, index)]
+            return separators[-1] if separators and separators[-1] > index // 2 else max(index, 1)
     return len(text)

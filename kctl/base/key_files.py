@@ -158,4 +158,8 @@ def conversion(path: str, kind: KeyFormat, store: str) -> str:
         return f"PEM files are needed: keytool -list -rfc -keystore {path} >ca.pem"
     first = f"keytool -importkeystore -srckeystore {path} -destkeystore k.p12 -deststoretype PKCS12\n"
     step, file = ("", path) if kind is KeyFormat.PKCS12 else (first, "k.p12")
-    return f"PEM files are needed: {step}openssl pkcs12 -in {file} -out client.pem"
+    # Other certificates in the keystore may come before the client's own, which must be the first in the PEM file.
+    return (
+        f"PEM files are needed: {step}openssl pkcs12 -in {file} -clcerts -out client.pem\n"
+        f"openssl pkcs12 -in {file} -cacerts -nokeys >>client.pem"
+    )

@@ -93,7 +93,10 @@ def client_settings(properties: Mapping[str, str], *, source: str, ignore_unknow
             by_key.setdefault(key, {}).setdefault(rank, []).append(_WrittenValue(written, value))
             continue
         if key in REFUSED and value.strip() and not ignore_unknown:
-            raise InvalidFile(f"{source}: {written} is not supported: {REFUSED[key]}", hint=f"remove it; {_IGNORE}")
+            login = "kctl logs in only with PLAIN or SCRAM; with these, " if key.startswith("sasl.") else ""
+            raise InvalidFile(
+                f"{source}: {written} is not supported: {REFUSED[key]}", hint=f"{login}remove it; {_IGNORE}"
+            )
         if not is_known(key) and concerns_security(written) and not lenient:
             raise _unknown(source, written)
         if not written.startswith("config.providers"):

@@ -127,7 +127,8 @@ def _file(keys: StoreKeys, key: str, type_key: str | None = None) -> str:
     else:
         what = kind.value
     store = "truststore" if "truststore" in key or ".ca." in key else "keystore"
-    then = f"\nthen set {type_name}=PEM" if type_key else ""
+    pem = "ca.pem" if store == "truststore" else "client.pem"
+    then = f"\nthen set {keys.name(key)}={pem} and {type_name}=PEM" if type_key else ""
     raise InvalidFile(
         f"{keys.source}: {keys.name(key)} is {what}", hint=f"{conversion(path, kind or KeyFormat.JKS, store)}{then}"
     )

@@ -81,3 +81,12 @@ def test_defaults_are_stated_in_one_form() -> None:
             assert "[default" not in record[1], f"kctl {path} {param.opts[0]}"
             if param.param_type_name == "option" and isinstance(param.default, str) and param.default:
                 assert "default:" in record[1], f"kctl {path} {param.opts[0]}"
+
+
+def test_lines_are_not_broken_at_hyphens() -> None:
+    """Options and commands can be copied from the help."""
+    for path, command in every_command():
+        context = typer.Context(command, info_name=path, parent=typer.Context(command, info_name="kctl"))
+        text = command.get_help(context)
+        assert not re.search(r"\w-$", text, re.MULTILINE), f"kctl {path}"
+        assert "\N{NON-BREAKING HYPHEN}" not in text, f"kctl {path}"

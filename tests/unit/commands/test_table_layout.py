@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -91,6 +92,19 @@ def test_what_cannot_fit_is_left_too_wide() -> None:
     numbers = [Cells(f"C{n}", ["1234567890"], False) for n in range(10)]
     assert fit(numbers, 110) == ([10] * 10, 1)
     assert fit(numbers, 80) == ([10] * 10, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "lines"),
+    [
+        ("log.message.timestamp.after.max.ms=unlimited", 42, ["log.message.timestamp.after.max.ms=", "unlimited"]),
+        ("customer-lifecycle-events.enriched.v2", 22, ["customer-lifecycle-", "events.enriched.v2"]),
+        ("a-clickstream", 8, ["a-clicks", "tream"]),  # too short a line: broken where it is full
+        ("events--", 7, ["events-", "-"]),
+    ],
+)
+def test_long_names_break_after_their_separators(name: str, width: int, lines: list[str]) -> None:
+    assert wrap(name, width) == lines
 
 
 def test_a_word_that_is_too_long_is_cut_anywhere() -> None:

@@ -55,6 +55,24 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def test_list_shows_whole_descriptions_without_details(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    descriptions = {
+        "a": "Move all replicas off a broker, to the other brokers or to a replacement broker. Details.",
+        "b": "Elect the leader,\n  e.g. after a restart. Then wait.",
+        "c": "Check a cluster: health and lag.",
+    }
+    for name, description in descriptions.items():
+        text = f"playbook: 1\nname: {name}\ndescription: {json.dumps(description)}\nsteps: [wait: 1s]\n"
+        (tmp_path / f"{name}.yaml").write_text(text)
+    assert app.main(["playbook", "list", str(tmp_path)]) == 0
+    assert [line.split(maxsplit=2)[2] for line in capsys.readouterr().out.splitlines()] == [
+        "DESCRIPTION",
+        "Move all replicas off a broker, to the other brokers or to a replacement broker",
+        "Elect the leader",
+        "Check a cluster",
+    ]
+
+
 def test_lint_shows_the_line_and_what_was_meant(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert app.main(["playbook", "lint", "bad.yaml"]) == 2
     shown = capsys.readouterr()

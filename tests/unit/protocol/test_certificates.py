@@ -294,7 +294,7 @@ CLIENTS: dict[str, tuple[Callable[[TlsFiles], Security], str, str]] = {
         "in DER format",
         "openssl x509",
     ),
-    "PKCS #12": (lambda f: Security("SSL", ssl_certfile=store(f, "PKCS12")), "PKCS #12", "openssl pkcs12"),
+    "PKCS #12": (lambda f: Security("SSL", ssl_certfile=store(f, "PKCS12")), "PKCS #12", "-cacerts -nokeys >>"),
     "JKS": (lambda f: Security("SSL", ssl_certfile=store(f, "JKS")), "JKS", "keytool -importkeystore"),
     "OpenSSH": (lambda f: two(f, client(f), "-----BEGIN OPENSSH PRIVATE KEY-----\nx\n"), "OpenSSH's", "ssh-keygen"),
     "a small key": (
