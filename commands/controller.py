@@ -28,7 +28,8 @@ def command(
     metadata quorum is shown: voters, observers and their lag. Exit 1 if there is no controller, or brokers name
     different ones.
 
-    Example: kctl controller
+    # Show the controller
+    kctl controller
     """
     from kctl.cluster.controller import read_controller
 

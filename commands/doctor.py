@@ -70,7 +70,8 @@ def command(
     Each finding comes with its reason, source and fix: use -o wide or -o json. The exit code is 1 if there is an error,
     and 5 if something could not be read.
 
-    Example: kctl doctor --fail-on never
+    # Check the current cluster; exit 0 whatever is found
+    kctl doctor --fail-on never
     """
     from kctl.base.units import parse_duration_ms
     from kctl.doctor.examine import Finding, RuleStatus

@@ -41,7 +41,8 @@ def command(
     MESSAGE: offsets in LAG that hold no message, such as transaction markers; --max-lag does not count them. The lag of
     a share group is reported by its coordinator.
 
-    Example: kctl lag billing --by topic --max-lag 1000
+    # Show the lag of one group by topic; exit 1 if a topic exceeds 1000
+    kctl lag billing --by topic --max-lag 1000
     """
     from kctl.cluster.topic_names import check_name
     from kctl.commands.group.choice import choose, hidden

@@ -21,7 +21,8 @@ VERSION = typer.Option(None, "--kafka-version", metavar="VERSION", help="Kafka v
 def list_(ctx: typer.Context) -> None:
     """List the installed Kafka versions.
 
-    Example: kctl runtime list
+    # List all installed versions
+    kctl runtime list
     """
     from kctl.base.units import format_size
     from kctl.deploy.runtime.runtime import list_runtimes
@@ -63,7 +64,8 @@ def install(
     by mvn, and the Maven repository by the Ivy that PySpark includes. Checksums are always verified. An interrupted
     download resumes, and a failed installation leaves nothing behind.
 
-    Example: kctl runtime install --kafka-version 3.9.2
+    # Install one Kafka release
+    kctl runtime install --kafka-version 3.9.2
     """
     from kctl.deploy.runtime import runtime
 
@@ -109,7 +111,8 @@ def verify(
 ) -> None:
     """Verify every jar; exit 1 if one is missing, changed or foreign.
 
-    Example: kctl runtime verify
+    # Verify all installed versions
+    kctl runtime verify
     """
     from kctl.deploy.runtime.runtime import list_runtimes, verify_runtime
 
@@ -147,7 +150,8 @@ def remove(
 ) -> None:
     """Remove an installed Kafka version that no process uses.
 
-    Example: kctl runtime remove --kafka-version 3.9.2
+    # Remove one version
+    kctl runtime remove --kafka-version 3.9.2
     """
     from kctl.deploy.runtime import runtime
 

@@ -35,7 +35,8 @@ def list_(
 
     Users of PLAIN, TLS certificates and Kerberos are not stored in Kafka and are not listed.
 
-    Example: kctl user list -o json
+    # Print all SCRAM users as JSON
+    kctl user list -o json
     """
     from kctl.access.users import ScramUser, list_users
 
@@ -69,7 +70,8 @@ def add(
     One trailing newline of a file or of stdin is not part of the password. The default mechanism is SCRAM-SHA-512.
     Replacing a password asks for confirmation, because clients can no longer log in with the old one.
 
-    Example: kctl user add alice --password-env ALICE_PASSWORD --dry-run
+    # Preview a new user whose password is in an environment variable
+    kctl user add alice --password-env ALICE_PASSWORD --dry-run
     """
     from kctl.access.basis import of_users
     from kctl.access.users import carry_out, list_users, parse_mechanisms, plan_add
@@ -127,7 +129,8 @@ def remove(
 
     Open connections stay open until the client reauthenticates.
 
-    Example: kctl user remove alice --dry-run
+    # Show the credentials that would be removed
+    kctl user remove alice --dry-run
     """
     from kctl.access.basis import of_users
     from kctl.access.users import carry_out, list_users, parse_mechanisms, plan_remove

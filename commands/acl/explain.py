@@ -44,7 +44,8 @@ def explain(
 
     Super users may do everything regardless of ACLs. Brokers do not disclose who is a super user.
 
-    Example: kctl acl explain alice --resource "topic orders"
+    # Show what alice may do with topic orders, and why
+    kctl acl explain alice --resource "topic orders"
     """
     from kctl.access.acl_syntax import broker_host, parse_principal, parse_resource
     from kctl.access.acls import list_acls

@@ -47,7 +47,8 @@ def list_(
     A broker has a logger once code has used it. Loggers with different levels on different brokers have one row per
     level.
 
-    Example: kctl broker loggers list --match 'kafka[.]server[.].*' --broker 1
+    # List the loggers of one package on broker 1
+    kctl broker loggers list --match 'kafka[.]server[.].*' --broker 1
     """
     from kctl.base.name_patterns import parse_patterns, select
     from kctl.brokers.loggers import LEVELS, by_logger
@@ -94,7 +95,8 @@ def set_(
     With --for, the command keeps running until the time is up and then restores the previous levels, except levels that
     others changed in the meantime.
 
-    Example: kctl broker loggers set kafka.request.logger=DEBUG --broker 1 --for 2s --yes
+    # Log the requests of broker 1 for 10 seconds
+    kctl broker loggers set kafka.request.logger=DEBUG --broker 1 --for 10s --yes
     """
     from kctl.base.units import parse_duration_ms
     from kctl.brokers.loggers import parse_levels, plan_levels, set_levels

@@ -36,7 +36,8 @@ def command(ctx: typer.Context, options: CapacityOptions) -> None:
     a file. With --measure, kctl writes to and reads from a temporary topic for some seconds, to measure its own rates
     on this machine.
 
-    Example: kctl capacity --throughput 200MB/s --retention 3d --groups 2 --disk 4TB --network 10Gbit/s
+    # Plan for 200 MB/s, kept for three days and read by two groups
+    kctl capacity --throughput 200MB/s --retention 3d --groups 2 --disk 4TB --network 10Gbit/s
     """
     from kctl.commands.capacity import measure
     from kctl.commands.capacity.tables import emit

@@ -79,7 +79,8 @@ def create(
 
     The cluster gets a context of the same name. On a terminal, or with --use, it becomes the current context.
 
-    Example: kctl cluster create dev --layout pseudo-distributed --brokers 3 --config num.partitions=6
+    # Create a cluster of three brokers
+    kctl cluster create dev --layout pseudo-distributed --brokers 3 --config num.partitions=6
     """
     from kctl.deploy.broker_settings import read_settings
     from kctl.deploy.layout import LayoutRequest, check_request
@@ -193,7 +194,8 @@ def start(ctx: typer.Context, name: Name, node: Nodes = None, dry_run: DryRun = 
 
     Waits until the cluster is ready. Paused processes resume.
 
-    Example: kctl cluster start dev
+    # Start all stopped processes
+    kctl cluster start dev
     """
     from kctl.deploy import lifecycle
     from kctl.deploy.start import DEFAULT_TIMEOUT_S
@@ -252,7 +254,8 @@ def stop(ctx: typer.Context, name: Name, node: Nodes = None, force: Force = Fals
 
     Brokers shut down in a controlled way, the controller last.
 
-    Example: kctl cluster stop dev --yes
+    # Stop all processes without asking
+    kctl cluster stop dev --yes
     """
     from kctl.deploy import lifecycle
     from kctl.deploy.stop import DEFAULT_TIMEOUT_S
@@ -288,7 +291,8 @@ def warm(
 
     Starting a cluster then takes a third less CPU. To create them, a ZooKeeper and a broker run for a few seconds.
 
-    Example: kctl cluster warm
+    # Create the archives for the default Kafka version
+    kctl cluster warm
     """
     from kctl.deploy.host import LocalHost
     from kctl.deploy.runtime.java import find_java
@@ -313,7 +317,8 @@ def destroy(ctx: typer.Context, name: Name, dry_run: DryRun = False) -> None:
 
     Kills the cluster's processes. Asks for the cluster's name as confirmation.
 
-    Example: kctl cluster destroy dev --confirm-cluster dev
+    # Remove the cluster dev without asking
+    kctl cluster destroy dev --confirm-cluster dev
     """
     from kctl.contexts import config
     from kctl.deploy import destroy as library

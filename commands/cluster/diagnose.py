@@ -38,7 +38,8 @@ def diagnose(
     partitions that miss a replica there, and the share of its own replicas that are missing. Partitions with records
     above the high watermark, which consumers cannot read yet, are listed as well. Exit code 1 if there is a problem.
 
-    Example: kctl cluster diagnose --watch-for 5s
+    # Find the cause, and list ISR changes for five seconds
+    kctl cluster diagnose --watch-for 5s
     """
     from kctl.health.diagnose import diagnose as library
 

@@ -24,7 +24,8 @@ def export(
 
     Parts that cannot be read are absent from the document; a warning on stderr names them.
 
-    Example: kctl cluster export --out cluster.json
+    # Save the layout of the cluster for offline planning
+    kctl cluster export --out cluster.json
     """
     from kctl.cluster.export import export_cluster
 

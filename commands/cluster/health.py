@@ -44,7 +44,8 @@ def health(
     Warnings (unevenly spread leaders or replicas, partitions at min.insync.replicas) do not make a cluster unhealthy.
     If something cannot be read, the checks are incomplete and the exit code is 5.
 
-    Example: kctl cluster health --wait --timeout 2m
+    # Wait up to two minutes until the cluster is healthy
+    kctl cluster health --wait --timeout 2m
     """
     from kctl.health.model import HealthLimits
 

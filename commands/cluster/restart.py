@@ -70,7 +70,8 @@ def restart(
     more than min.insync.replicas) are listed before the start. Exit code 4: nothing was stopped. Exit code 5: the
     restart is unfinished; run the same command again to resume. After --timeout, no more brokers are stopped.
 
-    Example: kctl cluster restart dev --rolling --yes
+    # Restart the brokers one by one, without asking
+    kctl cluster restart dev --rolling --yes
     """
     inv = invocation(ctx)
     if not rolling:

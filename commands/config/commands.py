@@ -53,7 +53,8 @@ def set_(
     Changes are validated by the brokers, applied in one request and verified. Sensitive values are accepted only from
     a file or stdin. To change many topics at once, use kctl topic alter.
 
-    Example: kctl config set topic/orders retention.ms=86400000 --dry-run
+    # Preview a retention of one day
+    kctl config set topic/orders retention.ms=86400000 --dry-run
     """
     from kctl.cluster.config_resources import parse_resource
     from kctl.configs.edits import parse_edits
@@ -73,7 +74,8 @@ def unset(
 ) -> None:
     """Unset configs, so that the inherited or default value applies.
 
-    Example: kctl config unset topic/orders retention.ms --dry-run
+    # Preview the return to the default retention
+    kctl config unset topic/orders retention.ms --dry-run
     """
     from kctl.cluster.config_resources import parse_resource
     from kctl.configs.edits import removals

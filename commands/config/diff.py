@@ -42,7 +42,8 @@ def diff(
 
     Effective values are compared, wherever they are set. For sensitive configs, only whether a value is set.
 
-    Example: kctl config diff --all-brokers
+    # Find brokers whose configs differ
+    kctl config diff --all-brokers
     """
     from kctl.configs.diff import OF_ONE_BROKER, differences, not_compared
 

@@ -37,7 +37,8 @@ def get(
 
     -o wide adds the type, the default and whether a change requires a restart; JSON has all synonyms.
 
-    Example: kctl config get brokers
+    # Show the dynamic configs that apply to all brokers
+    kctl config get brokers
     """
     from kctl.cluster.config_resources import parse_resource
     from kctl.configs.describe import by_name, describe
@@ -122,7 +123,8 @@ def explain(
 
     The text comes from a broker, so it matches the cluster's version.
 
-    Example: kctl config explain retention.ms
+    # Explain one config
+    kctl config explain retention.ms
     """
     from kctl.configs.explain import explain as explain_keys
 

@@ -63,7 +63,8 @@ def _view(name: Annotated[str, _NAME], entry: Context, current: str | None) -> C
 def list_(ctx: typer.Context) -> None:
     """List the contexts; a star marks the current one.
 
-    Example: kctl context list
+    # List all contexts
+    kctl context list
     """
     from kctl.contexts.choose import current_context, list_contexts
 
@@ -93,7 +94,8 @@ def show(
 ) -> None:
     """Show a context: servers and security settings, without secrets.
 
-    Example: kctl context show prod -o json
+    # Print the settings of prod as JSON
+    kctl context show prod -o json
     """
     from kctl.contexts.choose import current_context, get_context
 
@@ -135,7 +137,8 @@ def try_servers(
     Also tests the addresses that brokers advertise, and ZooKeeper with its chroot. Exit code 1: a server is unusable or
     belongs to another cluster. Exit code 3: no server is usable. Denied permissions are not a failure.
 
-    Example: kctl context test prod
+    # Test the connection to each server of prod
+    kctl context test prod
     """
     from kctl.cluster.context_check import check_context
 
@@ -175,7 +178,8 @@ def _remember_tested(target: Target, check: ContextCheck) -> None:
 def use(ctx: typer.Context, name: Annotated[str, _EXISTING], dry_run: DryRun = False) -> None:
     """Set the current context; - switches back to the previous one.
 
-    Example: kctl context use dev
+    # Make dev the current context
+    kctl context use dev
     """
     from kctl.contexts.change import use_context
     from kctl.contexts.choose import get_context, overruled_by, resolve_name
@@ -197,7 +201,8 @@ def add(
 
     Contexts never contain passwords: name an environment variable or a file instead.
 
-    Example: kctl context add prod --bootstrap-server kafka1:9093 --security-protocol SASL_SSL
+    # Add a protected cluster with TLS and a SCRAM login
+    kctl context add prod --bootstrap-server kafka1:9093 --security-protocol SASL_SSL
     --sasl-mechanism SCRAM-SHA-512 --sasl-username ops --sasl-password-env PROD_PASSWORD --protected
     """
     from kctl.base.address import parse_servers
@@ -249,7 +254,8 @@ app.command("import")(import_)
 def remove(ctx: typer.Context, name: Annotated[str, _EXISTING], dry_run: DryRun = False) -> None:
     """Remove a context. The cluster itself is not affected.
 
-    Example: kctl context remove old --yes
+    # Remove the context old without asking
+    kctl context remove old --yes
     """
     from kctl.contexts import config
     from kctl.contexts.change import remove_context

@@ -45,7 +45,8 @@ def list_(
 ) -> None:
     """List groups: type, state, coordinator and members.
 
-    Example: kctl group list --state stable
+    # List the groups in the state stable
+    kctl group list --state stable
     """
     from kctl.commands.group.choice import hidden
     from kctl.groups.overview import GroupSummary, summaries
@@ -102,7 +103,8 @@ def describe(
 
     Share groups have start offsets instead; streams groups also have a topology and tasks.
 
-    Example: kctl group describe billing
+    # Describe one group
+    kctl group describe billing
     """
     from kctl.commands.group.choice import choose, hidden
     from kctl.groups.overview import describe as describe_all
@@ -218,7 +220,8 @@ def members(
 
     -o wide adds racks, epochs and, for KIP-848 groups, the target assignment.
 
-    Example: kctl group members billing -o wide
+    # Show the members of one group, with racks and epochs
+    kctl group members billing -o wide
     """
     from kctl.commands.group.choice import choose
     from kctl.groups.overview import MemberRow, member_rows

@@ -35,7 +35,8 @@ def delete(
 
     To keep the offsets for `kctl group import`, run `kctl group export` first.
 
-    Example: kctl group delete billing --dry-run
+    # Show the committed offsets that would be lost
+    kctl group delete billing --dry-run
     """
     from kctl.groups import basis
     from kctl.groups.delete import delete_groups, plan_delete
@@ -124,7 +125,8 @@ def delete_offsets(
 
     Brokers refuse this for topics that a member subscribes to.
 
-    Example: kctl group delete-offsets billing --topic orders --dry-run
+    # Show the committed offsets of one topic that would be lost
+    kctl group delete-offsets billing --topic orders --dry-run
     """
     from kctl.groups import basis
     from kctl.groups.delete import delete_offsets as delete_them

@@ -31,7 +31,8 @@ def export(
 
     Without --out, writes to stdout: a table on a terminal, otherwise JSON, or the format of -o.
 
-    Example: kctl group export billing > billing.json
+    # Save the committed offsets of one group
+    kctl group export billing > billing.json
     """
     from kctl.commands.terminal.out_file import ask_to_replace, write_whole
     from kctl.groups.export import exported
@@ -79,7 +80,8 @@ def import_(
 ) -> None:
     """Commit the offsets in a file; creates missing groups.
 
-    Example: kctl group import offsets.json --dry-run
+    # Show which offsets would be committed
+    kctl group import offsets.json --dry-run
     """
     from kctl.cluster.groups.names import check_group_id
     from kctl.groups.offsets_file import by_group, read_offsets_file

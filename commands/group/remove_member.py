@@ -35,7 +35,8 @@ def remove_member(
 
     A member that still runs rejoins the group.
 
-    Example: kctl group remove-member billing --all --dry-run
+    # Show the members that would be removed
+    kctl group remove-member billing --all --dry-run
     """
     from kctl.groups.basis import of_members
     from kctl.groups.remove_members import plan_remove, remove_members

@@ -75,7 +75,8 @@ def reset_offsets(
     Out-of-range offsets are clamped to the log. The plan is shown and confirmed, and the result is verified. -o kafka
     prints the plan as CSV of Kafka's tool.
 
-    Example: kctl group reset-offsets billing --topic orders:0,1 --by-duration 2h --dry-run
+    # Preview a reset of two partitions to two hours ago
+    kctl group reset-offsets billing --topic orders:0,1 --by-duration 2h --dry-run
     """
     from kctl.cluster.groups.names import check_group_id
     from kctl.groups.reset import plan_reset

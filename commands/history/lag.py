@@ -117,7 +117,8 @@ def lag(ctx: typer.Context, options: LagOptions) -> None:
     when the group catches up, when unread messages are deleted, and a status by Burrow's rules: OK, WARN, STOP, STALL
     or REWIND. `kctl lag` is faster and shows none of that. -o wide adds offsets, rates and members.
 
-    Example: kctl history lag --store ./snapshots --last 15m --worst 10 --fail-on ERR --fail-on 'loss<1h'
+    # Show the ten worst rows; exit 1 on an error or a loss within the hour
+    kctl history lag --store ./snapshots --last 15m --worst 10 --fail-on ERR --fail-on 'loss<1h'
     """
     report_lag(invocation(ctx), options, OwnProcesses)
 

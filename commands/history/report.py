@@ -56,7 +56,8 @@ def report(ctx: typer.Context, options: ReportOptions) -> None:
     upcoming message losses and full disks, and tables to sort and filter. Values match `kctl history lag` and `kctl
     history retention`. -o wide has more columns, -o json everything the page shows.
 
-    Example: kctl history report --store ./snapshots --last 24h --html report.html
+    # Write an HTML report on the last day
+    kctl history report --store ./snapshots --last 24h --html report.html
     """
     report_store(invocation(ctx), options, OwnProcesses)
 

@@ -113,9 +113,11 @@ def retention(ctx: typer.Context, options: RetentionOptions) -> None:
     -o wide shows all columns. Usage can exceed 100%: Kafka deletes whole segments, by their newest record. Sizes are of
     segments, without indexes.
 
-    Example: kctl history retention --by log-dir --store ./snapshots --full-within 7d
+    # Exit 1 if a disk will be full within a week
+    kctl history retention --by log-dir --store ./snapshots --full-within 7d
 
-    Example: kctl history retention --store ./snapshots --what-if retention.ms=3d --topic 'logs-*'
+    # Show the effect of keeping the logs-* topics for three days
+    kctl history retention --store ./snapshots --what-if retention.ms=3d --topic 'logs-*'
     """
     report_retention(invocation(ctx), options, OwnProcesses)
 

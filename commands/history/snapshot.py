@@ -58,7 +58,8 @@ def snapshot(ctx: typer.Context, options: SnapshotOptions) -> None:
     A snapshot has offsets, groups, logs, log dirs and configs. Reports over time read the store. A pass is stored
     completely or not at all. Hours that have ended are compacted. With -o json, prints one line per pass.
 
-    Example: kctl history snapshot --store ./snapshots --every 60s --for 1h
+    # Collect a snapshot each minute for an hour
+    kctl history snapshot --store ./snapshots --every 60s --for 1h
     """
     collect_snapshots(invocation(ctx), options)
 

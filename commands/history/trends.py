@@ -71,7 +71,8 @@ def trends(ctx: typer.Context, options: TrendsOptions) -> None:
     Each hour of snapshots is rolled up once it has ended, and each day. Rollups stay when snapshots expire. A table has
     a line for each group and topic, topic, or log dir; other formats have a row for each period.
 
-    Example: kctl history trends --store ./snapshots --of groups --every day --last 30d
+    # Show the daily lag of groups over 30 days
+    kctl history trends --store ./snapshots --of groups --every day --last 30d
     """
     report_trends(invocation(ctx), options, OwnProcesses)
 

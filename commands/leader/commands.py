@@ -54,7 +54,8 @@ def status(
     The imbalance is counted per broker, as by the controller for leader.imbalance.per.broker.percentage (default: 10).
     Exits 1 also if a partition has no leader.
 
-    Example: kctl leader status --max-imbalance 0
+    # Exit 1 if any partition has a non-preferred leader
+    kctl leader status --max-imbalance 0
     """
     from kctl.leader.status import read_leader_status
 
@@ -101,7 +102,8 @@ def elect(
     only on replicas that are down are lost. A partition with eligible leader replicas (KIP-966) is skipped: start their
     brokers, and the controller elects one that has every committed record.
 
-    Example: kctl leader elect --preferred --topic orders
+    # Return the leadership of one topic to its preferred replicas
+    kctl leader elect --preferred --topic orders
     """
     if preferred == unclean:
         raise UsageError("set either --preferred or --unclean", hint="--preferred loses no records")
@@ -184,7 +186,8 @@ def balance(
     Reorders replicas with as few changes as possible; no data is moved. With --topic or --match, the leaders of these
     topics are balanced among themselves. If interrupted, run it again.
 
-    Example: kctl leader balance --dry-run
+    # Preview the new leaders
+    kctl leader balance --dry-run
     """
     from kctl.leader import operations
 

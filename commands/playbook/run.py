@@ -83,7 +83,8 @@ def run(
     Shows the steps that change something and asks once for confirmation. A journal records each step; after a crash or
     a failure, `kctl playbook resume` resumes the run. Exits 1 if a check of the playbook failed.
 
-    Example: kctl playbook run topic-audit -p replication_factor=1 -p min_insync_replicas=1 --check
+    # Preview a shipped playbook with two parameters
+    kctl playbook run topic-audit -p replication_factor=1 -p min_insync_replicas=1 --check
     """
     from kctl.playbook.load import load_playbook
     from kctl.playbook.parameters import collect, misspelled, read_values

@@ -66,7 +66,8 @@ def command(
     Prints how many records were acknowledged. Stops at the first record that is not acknowledged (exit code 5), and
     reports which lines are missing.
 
-    Example: kctl produce orders --key-separator : < orders.txt
+    # Send each line of a file, split into key and value at the colon
+    kctl produce orders --key-separator : < orders.txt
     """
     from kctl.records.produce.input import check_files
     from kctl.records.produce.options import ProduceOptions

@@ -39,7 +39,8 @@ def list_(
 ) -> None:
     """List client quotas (default: all).
 
-    Example: kctl quota list -o json
+    # Print all quotas as JSON
+    kctl quota list -o json
     """
     from kctl.access.quotas import Quota, list_quotas, quota_rows
 
@@ -86,7 +87,8 @@ def set_(
     Users and client ids: producer_byte_rate, consumer_byte_rate (bytes per second, e.g. 10MB), request_percentage,
     controller_mutation_rate. Addresses: connection_creation_rate. Each broker enforces its quotas independently.
 
-    Example: kctl quota set --user alice producer_byte_rate=10MB consumer_byte_rate=20MB --dry-run
+    # Preview limits for the user alice
+    kctl quota set --user alice producer_byte_rate=10MB consumer_byte_rate=20MB --dry-run
     """
     from kctl.access.quotas import parse_quota
 
@@ -115,7 +117,8 @@ def unset(
 ) -> None:
     """Unset client quotas. The next more general quota then applies, or none.
 
-    Example: kctl quota unset --user alice producer_byte_rate --dry-run
+    # Preview the removal of alice's producer limit
+    kctl quota unset --user alice producer_byte_rate --dry-run
     """
     from kctl.access.quotas import check_key
 

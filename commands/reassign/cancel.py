@@ -30,7 +30,8 @@ def cancel(
     Throttles are restored; with --plan they are deleted, after each is listed. Partitions that reached their target
     stay there; `rollback` moves them back.
 
-    Example: kctl topic reassign cancel
+    # Cancel the run on this machine
+    kctl topic reassign cancel
     """
     from kctl.reassign.run import operations
 

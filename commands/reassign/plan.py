@@ -101,7 +101,8 @@ def plan(ctx: typer.Context, options: PlanOptions) -> None:
     throttle unless its own --throttle is set. -o json prints the plan file, which kafka-reassign-partitions
     accepts as well; -o wide shows every row. Exits 1 if the plan does not reach all goals.
 
-    Example: kctl topic reassign plan --remove-broker 3 --out plan.json
+    # Plan to move all replicas off broker 3
+    kctl topic reassign plan --remove-broker 3 --out plan.json
     """
     from kctl.reassign.planner.planning import PlanRequest, plan_request
 

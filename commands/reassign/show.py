@@ -21,7 +21,8 @@ def show(
     afterwards. -o json prints the file itself, -o wide shows every row. Exits 0 even if the plan does not reach its
     goals.
 
-    Example: kctl topic reassign show plan.json
+    # Show the moves of a plan
+    kctl topic reassign show plan.json
     """
     from kctl.commands.reassign.plan_tables import change_rows, plan_tables, unknown_tables
     from kctl.reassign.plan_file.read import load_document, parse_plan, read_bytes, text_of_file

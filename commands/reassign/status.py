@@ -17,7 +17,8 @@ def status(
 ) -> None:
     """Show the last run of this machine and all moves of the cluster.
 
-    Example: kctl topic reassign status -o json
+    # Print the state of the run and of all moves as JSON
+    kctl topic reassign status -o json
     """
     from kctl.reassign.run.run_status import read_status
 

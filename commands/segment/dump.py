@@ -124,11 +124,14 @@ def dump(
     has a kind. --follow continues in the next segment when the broker rolls the log, and ends after --timeout without
     new data. -o wide shows more columns. -o kafka prints the output of kafka-dump-log.sh and supports its options.
 
-    Example: kctl segment dump --records --offsets 1000..1010 00000000000000000000.log
+    # Show the records with offsets 1000 to 1010
+    kctl segment dump --records --offsets 1000..1010 00000000000000000000.log
 
-    Example: kctl segment dump --offsets-decoder -o json /var/kafka/__consumer_offsets-7
+    # Print committed offsets and group metadata as JSON Lines
+    kctl segment dump --offsets-decoder -o json /var/kafka/__consumer_offsets-7
 
-    Example: kctl segment dump 00000000000000000000.timeindex /var/kafka/replication-offset-checkpoint
+    # Show an index and a checkpoint
+    kctl segment dump 00000000000000000000.timeindex /var/kafka/replication-offset-checkpoint
     """
     inv = invocation(ctx)
     chosen = _paths(paths, files)

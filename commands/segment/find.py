@@ -43,9 +43,11 @@ def find(
     folders are searched as several partitions, with a list as the result. Exit code 4: no such record; 1: damage was
     skipped.
 
-    Example: kctl segment find /var/kafka/orders-0 --offset 48120
+    # Find a record by its offset
+    kctl segment find /var/kafka/orders-0 --offset 48120
 
-    Example: kctl segment find /var/kafka/orders-* --key customer-17 -o json
+    # Find the newest record with a key, in all partitions
+    kctl segment find /var/kafka/orders-* --key customer-17 -o json
     """
     from kctl.segment.log.partition_log import partition_logs
 

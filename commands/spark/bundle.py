@@ -27,7 +27,8 @@ def bundle(
     The archive has kctl and its dependencies. Prints the commands that use it. Executors need the same Python version
     and platform, but no kctl.
 
-    Example: kctl spark bundle --out kctl.tgz --master spark://master:7077
+    # Pack kctl for a standalone Spark cluster
+    kctl spark bundle --out kctl.tgz --master spark://master:7077
     """
     from kctl.spark.bundle import make_bundle
 

@@ -33,7 +33,8 @@ def report(
     upcoming message losses and full disks, and tables to sort and filter. Values match `kctl spark lag` and `kctl spark
     retention`. -o wide has more columns, -o json everything the page shows. Without --master, no Java is needed.
 
-    Example: kctl spark report --store ./snapshots --last 24h --html report.html
+    # Write an HTML report on the last day
+    kctl spark report --store ./snapshots --last 24h --html report.html
     """
     if master is None:
         if conf or driver_memory != "1g":

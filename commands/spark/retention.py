@@ -28,8 +28,10 @@ def retention(
     `kctl history retention` gives the same result without Java. -o wide shows all columns. Usage can exceed 100%: Kafka
     deletes whole segments, by their newest record. Sizes are of segments, without indexes.
 
-    Example: kctl spark retention --by log-dir --store ./snapshots --full-within 7d
+    # Exit 1 if a disk will be full within a week
+    kctl spark retention --by log-dir --store ./snapshots --full-within 7d
 
-    Example: kctl spark retention --store ./snapshots --what-if retention.ms=3d --topic 'logs-*'
+    # Show the effect of keeping the logs-* topics for three days
+    kctl spark retention --store ./snapshots --what-if retention.ms=3d --topic 'logs-*'
     """
     report_retention(invocation(ctx), options, lambda: Spark(settings_of(master, conf, driver_memory)))

@@ -32,7 +32,8 @@ def trends(
     Each hour of snapshots is rolled up once it has ended, and each day. Rollups stay when snapshots expire. A table has
     a line for each group and topic, topic, or log dir; other formats have a row for each period.
 
-    Example: kctl spark trends --store ./snapshots --of groups --every day --last 30d
+    # Show the daily lag of groups over 30 days
+    kctl spark trends --store ./snapshots --of groups --every day --last 30d
     """
     if master is None:
         if conf:

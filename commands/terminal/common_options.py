@@ -10,10 +10,13 @@ import typer
 from typer.core import TyperOption
 
 from kctl.commands.completion.complete import context_names, formats
+from kctl.commands.terminal.examples import split_examples, wrap_command
 from kctl.commands.terminal.output_encoding import shown
 
 _FORMATS_HELP = "Output format: table, wide, json, yaml or csv."
 _GLOBAL_OPTIONS = "Global options (-o, --context, --bootstrap-server, --yes …): see kctl --help"
+_NO_BREAK = str.maketrans("-", "\u2011")  # click breaks lines at hyphens, also within --what-if
+_BREAK = str.maketrans("\u2011", "-")
 _DEFAULT = re.compile(r"\[default: ([^]]+?)(?:; (required|[^];]*[<>][^];]*))?\]$")  # as Typer appends it
 
 
@@ -83,13 +86,31 @@ def help_record(param: Any, ctx: typer.Context) -> tuple[str, str] | None:
 
 
 class CommonOptionsHelp:
-    """A mixin that lists the command's own options. The root lists the global ones, other commands refer to it."""
+    """A mixin for the help of commands: description, examples, and the command's own options.
 
+    The root lists the global options, other commands refer to it.
+    """
+
+    help: str | None
     params: list[Any]
 
     def get_help(self, ctx: Any) -> str:
         """Return the help in stdout's encoding. Typer itself assumes UTF-8."""
-        return shown(super().get_help(ctx), sys.stdout)  # type: ignore[misc]  # click.Command has it
+        text: str = super().get_help(ctx)  # type: ignore[misc]  # click.Command has it
+        return shown(text.translate(_BREAK), sys.stdout)
+
+    def format_help_text(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - click's signature
+        description, examples = split_examples(self.help)
+        formatter.write_paragraph()
+        with formatter.indentation():
+            formatter.write_text(description.translate(_NO_BREAK))
+        if examples:
+            with formatter.section("Examples"):
+                width, indent = formatter.width - formatter.current_indent, " " * formatter.current_indent
+                blocks = [
+                    "\n".join(indent + line for line in (e.comment, *wrap_command(e.command, width))) for e in examples
+                ]
+                formatter.write("\n\n".join(blocks) + "\n")
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": [], "Global options": []}
@@ -108,7 +129,7 @@ class CommonOptionsHelp:
         for title, records in sections.items():
             if records:
                 with formatter.section(title):
-                    formatter.write_dl(records)
+                    formatter.write_dl([(name, text.translate(_NO_BREAK)) for name, text in records])
         if ctx.parent is not None:
             formatter.write_paragraph()
             formatter.write_text(_GLOBAL_OPTIONS)

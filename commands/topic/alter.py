@@ -49,7 +49,8 @@ def alter(
 
     Adding partitions changes which partition the records of a key go to, and cannot be undone.
 
-    Example: kctl topic alter orders --partitions 12 --config retention.ms=86400000 --dry-run
+    # Preview more partitions and a retention of one day
+    kctl topic alter orders --partitions 12 --config retention.ms=86400000 --dry-run
     """
     from kctl.cluster.topics import choose_to_change
     from kctl.topics.alter import alter_topics, plan_alter

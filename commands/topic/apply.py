@@ -45,7 +45,8 @@ def apply(
     Configs that are not in the file are removed from the topic; a topic without `configs` in the file keeps its
     configs. Fewer partitions or another replication factor are refused before anything is changed.
 
-    Example: kctl topic apply -f topics.yaml --dry-run
+    # Compare the topics with a file; change nothing
+    kctl topic apply -f topics.yaml --dry-run
     """
     from kctl.topics.apply import carry_out, plan_apply, rows_of
     from kctl.topics.spec import read_specs

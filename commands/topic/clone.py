@@ -34,7 +34,8 @@ def clone(
     With --data, records are copied with their partition, order, key, headers and timestamp; they get new offsets.
     Records written after the start are not copied. The new topic must not exist, except to resume an interrupted copy.
 
-    Example: kctl topic clone orders orders-test --data --dry-run
+    # Preview a copy of a topic with its records
+    kctl topic clone orders orders-test --data --dry-run
     """
     from kctl.cluster import unchanged
     from kctl.topics.basis import of_cloned

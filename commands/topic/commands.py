@@ -51,7 +51,8 @@ def list_(
 
     Several filters are combined with OR: a topic is listed if any filter matches one of its partitions.
 
-    Example: kctl topic list --match 'orders.*' --size --count
+    # List topics that start with orders, with size and message count
+    kctl topic list --match 'orders.*' --size --count
     """
     from kctl.topics.listing import ListRequest, TopicSummary, list_topics
 

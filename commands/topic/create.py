@@ -41,7 +41,8 @@ def create(
 ) -> None:
     """Create topics. Brokers validate the request first; the result is read back.
 
-    Example: kctl topic create orders --partitions 6 --replication-factor 3 --config retention.ms=86400000
+    # Create a topic that keeps records for one day
+    kctl topic create orders --partitions 6 --replication-factor 3 --config retention.ms=86400000
     """
     from kctl.topics.create import create_topics, plan_create
 

@@ -35,7 +35,8 @@ def delete(
 
     What would be lost is shown first: size, consumer groups that read the topic, time of the newest record.
 
-    Example: kctl topic delete orders --dry-run
+    # Show the data and the groups that a deletion affects
+    kctl topic delete orders --dry-run
     """
     from kctl.topics.basis import of_deleted
     from kctl.topics.delete import delete_topics, plan_delete

@@ -55,7 +55,8 @@ def describe(
 
     Several filters are combined with OR. Filters include partitions of internal topics.
 
-    Example: kctl topic describe --under-replicated --at-min-isr
+    # Show the partitions at risk, in all topics
+    kctl topic describe --under-replicated --at-min-isr
     """
     from kctl.topics.describe import DescribeRequest, describe_topics
 

@@ -53,7 +53,8 @@ def truncate(
 
     The topic, its configs and committed offsets stay. With a time, deletion stops at the first record at or after it.
 
-    Example: kctl topic truncate orders --before-time -7d --dry-run
+    # Show how many records older than a week would be deleted
+    kctl topic truncate orders --before-time -7d --dry-run
     """
     from kctl.cluster import unchanged
     from kctl.topics.truncate import plan_truncate

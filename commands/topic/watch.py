@@ -38,7 +38,8 @@ def watch(
 
     Messages are counted by offsets, so transaction markers count too. With -o json, one line is written per interval.
 
-    Example: kctl topic watch --top 10 --interval 5s
+    # Watch the ten busiest topics
+    kctl topic watch --top 10 --interval 5s
     """
     from kctl.cluster.topics import choose, not_seen
     from kctl.topics.rates import rates, read_ends

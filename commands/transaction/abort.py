@@ -46,7 +46,8 @@ def abort(
     Its records stay invisible to read_committed consumers. A transaction that a coordinator knows is refused: it would
     be aborted here, but might be committed in other partitions.
 
-    Example: kctl transaction abort orders --partition 0 --start-offset 42 --dry-run
+    # Check which transaction would be aborted
+    kctl transaction abort orders --partition 0 --start-offset 42 --dry-run
     """
     from kctl.cluster import unchanged
     from kctl.transactions.abort import abort_transaction, find_open, refuse_changed, refuse_live

@@ -45,7 +45,8 @@ def list_(
 
     Brokers omit ids that you may not describe. kctl prints a warning if this is possible.
 
-    Example: kctl transaction list --state Ongoing --duration-filter 5m
+    # List transactions that are open for more than five minutes
+    kctl transaction list --state Ongoing --duration-filter 5m
     """
     from kctl.base.name_patterns import matches, parse_patterns
     from kctl.base.units import parse_duration_ms
@@ -100,7 +101,8 @@ def _raise_unreadable(failed: Mapping[Any, KctlError], noun: str) -> None:
 def describe(ctx: typer.Context, ids: Annotated[list[str], typer.Argument(metavar="TRANSACTIONAL_ID…")]) -> None:
     """Describe transactional ids: state, timeout and partitions.
 
-    Example: kctl transaction describe payments-1 -o json
+    # Print the state of one transactional id as JSON
+    kctl transaction describe payments-1 -o json
     """
     from kctl.cluster.rights import may_describe_all_topics
     from kctl.transactions.listing import describe_transactions, missing_transactional_id
@@ -148,7 +150,8 @@ def producers(
     Only idempotent producers are known, until transactional.id.expiration.ms or producer.id.expiration.ms after their
     last batch.
 
-    Example: kctl transaction producers orders --partition 0
+    # Show the producers of one partition
+    kctl transaction producers orders --partition 0
     """
     from kctl.cluster.partition_numbers import parse_each
     from kctl.transactions.producers import ProducerState, describe_producers
@@ -208,7 +211,8 @@ def hanging(
 
     read_committed consumers cannot read past a hanging transaction. Exit code 1 if any is found; `abort` ends one.
 
-    Example: kctl transaction hanging --max-transaction-timeout 1h
+    # Find hanging transactions where producers may set a timeout of one hour
+    kctl transaction hanging --max-transaction-timeout 1h
     """
     from datetime import datetime, timezone
 
