@@ -55,7 +55,7 @@ def command(
     rule: Annotated[list[str] | None, typer.Option(metavar="ID", help="Apply only this rule; repeatable.")] = None,
     ignore: Annotated[list[str] | None, typer.Option(metavar="ID", help="Skip this rule; repeatable.")] = None,
     fail_on: Annotated[
-        FailOn, typer.Option(help="Exit with 1 if a finding has this severity or a higher one.")
+        FailOn, typer.Option(help="Exit 1 if a finding has this severity or a higher one.")
     ] = FailOn.ERROR,
     watch_for: Annotated[
         str | None,
@@ -67,8 +67,8 @@ def command(
 ) -> None:
     """Find problems in a cluster or in config files: health, settings, topics, groups, ZooKeeper. Changes nothing.
 
-    Each finding comes with its reason, source and fix: use -o wide or -o json. The exit code is 1 if there is an error,
-    and 5 if something could not be read.
+    -o wide and -o json show the reason, source and fix of each finding. Exits 1 if there is an error, and 5 if
+    something cannot be read.
 
     # Check the current cluster; exit 0 whatever is found
     kctl doctor --fail-on never

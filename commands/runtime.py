@@ -60,8 +60,8 @@ def install(
 ) -> None:
     """Install Kafka's jars.
 
-    Sources are tried in this order: --archive, Apache's download servers (or KCTL_KAFKA_MIRROR), the Maven repository
-    by mvn, and the Maven repository by the Ivy that PySpark includes. Checksums are always verified. An interrupted
+    Tries these sources in order: --archive, Apache's download servers (or KCTL_KAFKA_MIRROR), and the Maven
+    repository, first through mvn, then through the Ivy of PySpark. Checksums are always verified. An interrupted
     download resumes, and a failed installation leaves nothing behind.
 
     # Install one Kafka release
@@ -109,7 +109,7 @@ def verify(
         None, "--kafka-version", metavar="VERSION", help="Verify only this version (default: all installed)."
     ),
 ) -> None:
-    """Verify every jar; exit 1 if one is missing, changed or foreign.
+    """Verify every jar; exit 1 if one is missing, changed or unknown.
 
     # Verify all installed versions
     kctl runtime verify

@@ -40,7 +40,7 @@ def explain(
     ] = None,
     host: Annotated[str | None, typer.Option("--host", metavar="ADDRESS", help="Only from this IP address.")] = None,
 ) -> None:
-    """Explain what a principal may do, denials included.
+    """Explain what a principal may do, including denials.
 
     Super users may do everything regardless of ACLs. Brokers do not disclose who is a super user.
 

@@ -38,7 +38,7 @@ Ids = Annotated[list[int] | None, typer.Argument(metavar="[ID]…", help="Broker
 def list_(ctx: typer.Context, watch: Annotated[bool, WATCH] = False, interval: Annotated[str, INTERVAL] = "2s") -> None:
     """List brokers: address, rack, leaders, disk and release.
 
-    A broker that is down is listed if a partition has a replica on it, or if a KRaft controller has it registered. The
+    A broker that is down is listed if it hosts a replica, or if it is registered with a KRaft controller. The
     release is inferred from the API versions of the broker, because brokers do not report it.
 
     # List all brokers
@@ -83,7 +83,7 @@ def describe(ctx: typer.Context, ids: Ids = None) -> None:
 @app.command()
 def config(
     ctx: typer.Context,
-    id_: Annotated[int, typer.Argument(metavar="ID")],
+    id_: Annotated[int, typer.Argument(metavar="ID", help="Broker id.")],
     keys: Annotated[
         list[str] | None, typer.Argument(metavar="[KEY]…", help="Only these configs (default: all that are set).")
     ] = None,
@@ -138,7 +138,7 @@ def api_versions(
 ) -> None:
     """Show the API versions that brokers support.
 
-    Brokers differ while a cluster is being upgraded.
+    Brokers of different releases differ, e.g. during an upgrade.
 
     # Show which APIs differ during an upgrade
     kctl broker api-versions --differences
@@ -158,7 +158,7 @@ def api_versions(
 def features(ctx: typer.Context, ids: Ids = None) -> None:
     """Show supported features and their finalized levels.
 
-    Brokers with ZooKeeper have none, or only the features of their own release.
+    Brokers in ZooKeeper mode report none, or only the features of their release.
 
     # Show the features of all brokers
     kctl broker features

@@ -44,8 +44,8 @@ def list_(
 ) -> None:
     """List the loggers of brokers and their effective levels.
 
-    A broker has a logger once code has used it. Loggers with different levels on different brokers have one row per
-    level.
+    A broker lists a logger only after its code has used it. Loggers with different levels on different brokers have
+    one row per level.
 
     # List the loggers of one package on broker 1
     kctl broker loggers list --match 'kafka[.]server[.].*' --broker 1
@@ -81,11 +81,15 @@ def list_(
 @app.command("set")
 def set_(
     ctx: typer.Context,
-    levels: Annotated[list[str], typer.Argument(metavar="LOGGER=LEVEL…", show_default=False)],
+    levels: Annotated[list[str], typer.Argument(metavar="LOGGER=LEVEL…", help="Levels to set.", show_default=False)],
     broker: BrokerOption = None,
     for_: Annotated[
         str | None,
-        typer.Option("--for", metavar="DURATION", help="Restore the levels after this time (e.g. 10m) or on Ctrl-C."),
+        typer.Option(
+            "--for",
+            metavar="DURATION",
+            help="Restore the previous levels after this time, e.g. 10m, or on Ctrl-C (default: keep the new levels).",
+        ),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be set, without setting it.")] = False,
 ) -> None:

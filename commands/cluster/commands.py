@@ -42,12 +42,18 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done
 def create(
     ctx: typer.Context,
     name: Name,
-    layout: Annotated[str, typer.Option(help="single, pseudo-distributed or three-node.", show_default=False)],
+    layout: Annotated[
+        str,
+        typer.Option(
+            help="single (1 broker), pseudo-distributed (1 ZooKeeper, N brokers) or three-node (3 of each).",
+            show_default=False,
+        ),
+    ],
     brokers: Annotated[
         int | None, typer.Option(help="Number of brokers with pseudo-distributed, up to 50 (default: 3).")
     ] = None,
     base_port: Annotated[
-        int | None, typer.Option(help="First of the consecutive ports (default: the first free range).")
+        int | None, typer.Option(help="First port; the others follow it (default: the first free range).")
     ] = None,
     chroot: Annotated[str, typer.Option(help="Path of the cluster in ZooKeeper; / for no chroot.")] = "/kafka",
     rack: Annotated[
@@ -252,7 +258,7 @@ def emit_nodes(
 def stop(ctx: typer.Context, name: Name, node: Nodes = None, force: Force = False, dry_run: DryRun = False) -> None:
     """Stop the brokers of a cluster, then its ZooKeeper.
 
-    Brokers shut down in a controlled way, the controller last.
+    Brokers shut down gracefully, the controller last.
 
     # Stop all processes without asking
     kctl cluster stop dev --yes

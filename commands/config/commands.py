@@ -23,7 +23,7 @@ app.command_of("get", "kctl.commands.config.get")
 app.command_of("explain", "kctl.commands.config.get")
 
 Force = Annotated[bool, typer.Option("--force", help="Allow changes of internal topics, such as __consumer_offsets.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Validate by the brokers, change nothing.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Let the brokers validate the change, without applying it.")]
 
 
 @app.command("set")
@@ -68,7 +68,7 @@ def set_(
 def unset(
     ctx: typer.Context,
     resource: Annotated[str, RESOURCE],
-    keys: Annotated[list[str], typer.Argument(metavar="KEY…")],
+    keys: Annotated[list[str], typer.Argument(metavar="KEY…", help="Configs to unset.")],
     force: Force = False,
     dry_run: DryRun = False,
 ) -> None:

@@ -119,7 +119,7 @@ def explain(
     ctx: typer.Context,
     keys: Annotated[list[str], typer.Argument(metavar="KEY…", help="Name of a config, e.g. retention.ms.")],
 ) -> None:
-    """Explain configs: meaning, type, default, restart needed or not.
+    """Explain configs: meaning, type, default, and how to change them.
 
     The text comes from a broker, so it matches the cluster's version.
 

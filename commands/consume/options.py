@@ -15,7 +15,7 @@ _DECODERS = (
     " internal topics: offsets, transaction_log, share_group_state, cluster_metadata, remote_log_metadata."
 )
 
-Topics = Annotated[list[str] | None, typer.Argument(metavar="[TOPIC]...", show_default=False)]
+Topics = Annotated[list[str] | None, typer.Argument(metavar="[TOPIC]...", help="Topics to read.", show_default=False)]
 Match = Annotated[
     list[str] | None, typer.Option("--match", metavar="REGEX", help="Also topics whose whole name matches; repeatable.")
 ]
@@ -27,7 +27,11 @@ Offset = Annotated[
 ]
 FromTime = Annotated[
     str | None,
-    typer.Option("--from", metavar="TIME", help="Start at this time: ISO 8601, UTC if no zone is given; '2h ago'; ms."),
+    typer.Option(
+        "--from",
+        metavar="TIME",
+        help="Start at this time: ISO 8601 (UTC if no zone is given), '2h ago', or ms since 1970.",
+    ),
 ]
 Tail = Annotated[
     int | None, typer.Option(min=0, help="Start at the last N records of each partition: 3 partitions give 3 × N.")
@@ -45,22 +49,29 @@ IdleTimeout = Annotated[
     str | None, typer.Option(metavar="DURATION", help="Stop if no record arrives for this long, e.g. 30s.")
 ]
 Partition = Annotated[list[str] | None, PARTITION]
-Group = Annotated[str | None, typer.Option(help="Read as a member of this group; commit shown records.")]
+Group = Annotated[
+    str | None, typer.Option(help="Read as a member of this group, and commit the offsets of shown records.")
+]
 OffsetReset = Annotated[
     str | None,
-    typer.Option(metavar="earliest|latest", help="Where a group starts without a valid committed offset."),
+    typer.Option(
+        metavar="earliest|latest",
+        help="Where a group starts without a valid committed offset (default: latest, or the oldest record if the "
+        "records after the offset were deleted).",
+    ),
 ]
 AsClassicMember = Annotated[
     bool,
     typer.Option(
         "--as-classic-member",
-        help="Also join a KIP-848 consumer group; an empty one becomes a classic group.",
+        help="Join a KIP-848 consumer group as a classic member; an empty group becomes a classic group.",
     ),
 ]
-Key = Annotated[str | None, typer.Option(metavar="REGEX", help="Only records whose key matches.")]
-Value = Annotated[str | None, typer.Option(metavar="REGEX", help="Only records whose value matches.")]
+Key = Annotated[str | None, typer.Option(metavar="REGEX", help="Only records whose key contains a match.")]
+Value = Annotated[str | None, typer.Option(metavar="REGEX", help="Only records whose value contains a match.")]
 Header = Annotated[
-    list[str] | None, typer.Option(metavar="NAME=REGEX", help="Only records with a matching header; repeatable.")
+    list[str] | None,
+    typer.Option(metavar="NAME=REGEX", help="Only records with a header whose value contains a match; repeatable."),
 ]
 JsonPath = Annotated[
     list[str] | None,

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 app = CommandGroup("Manage contexts: named clusters and their settings.")
 
-_NAME = typer.Argument(metavar="NAME")
-_EXISTING = typer.Argument(metavar="NAME", autocompletion=context_names)
+_NAME = typer.Argument(metavar="NAME", help="Name of the context.")
+_EXISTING = typer.Argument(metavar="NAME", help="Name of the context.", autocompletion=context_names)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,8 +134,8 @@ def try_servers(
 ) -> None:
     """Test every server of a context; show login and permissions.
 
-    Also tests the addresses that brokers advertise, and ZooKeeper with its chroot. Exit code 1: a server is unusable or
-    belongs to another cluster. Exit code 3: no server is usable. Denied permissions are not a failure.
+    Also tests the addresses that brokers advertise, and ZooKeeper with its chroot. Exits 1 if a server is unusable
+    or belongs to another cluster, and 3 if no server is usable. Denied permissions are not a failure.
 
     # Test the connection to each server of prod
     kctl context test prod

@@ -93,7 +93,7 @@ def _type_name(group_type: str | None) -> str:
 @app.command()
 def describe(
     ctx: typer.Context,
-    groups: Annotated[list[str] | None, typer.Argument(metavar="[GROUP]…")] = None,
+    groups: Annotated[list[str] | None, typer.Argument(metavar="[GROUP]…", help="Groups to show.")] = None,
     match: Annotated[list[str] | None, MATCH] = None,
     type_: Annotated[list[str] | None, TYPE] = None,
     watch: Annotated[bool, WATCH] = False,
@@ -101,7 +101,7 @@ def describe(
 ) -> None:
     """Describe groups: members, committed offsets and lag.
 
-    Share groups have start offsets instead; streams groups also have a topology and tasks.
+    Share groups have start offsets instead of committed offsets; streams groups also have a topology and tasks.
 
     # Describe one group
     kctl group describe billing
@@ -212,7 +212,7 @@ def _topology_table(topology: Topology) -> Table:
 @app.command()
 def members(
     ctx: typer.Context,
-    groups: Annotated[list[str] | None, typer.Argument(metavar="[GROUP]…")] = None,
+    groups: Annotated[list[str] | None, typer.Argument(metavar="[GROUP]…", help="Groups to show.")] = None,
     match: Annotated[list[str] | None, MATCH] = None,
     type_: Annotated[list[str] | None, TYPE] = None,
 ) -> None:

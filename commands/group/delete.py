@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def delete(
     ctx: typer.Context,
-    groups: Annotated[list[str] | None, typer.Argument(metavar="[GROUP]…")] = None,
+    groups: Annotated[list[str] | None, typer.Argument(metavar="[GROUP]…", help="Groups to delete.")] = None,
     match: Annotated[list[str] | None, MATCH] = None,
     type_: Annotated[list[str] | None, TYPE] = None,
     expect: Annotated[int | None, EXPECT] = None,
@@ -117,7 +117,7 @@ def _offsets_table(rows: Sequence[DeletedOffset], *, with_result: bool = True) -
 
 def delete_offsets(
     ctx: typer.Context,
-    group: Annotated[str, typer.Argument(metavar="GROUP")],
+    group: Annotated[str, typer.Argument(metavar="GROUP", help="Group whose offsets to delete.")],
     topic: Annotated[list[str] | None, TOPIC] = None,
     dry_run: Annotated[bool, DRY_RUN] = False,
 ) -> None:

@@ -21,7 +21,7 @@ from kctl.errors import UsageError
 
 def export(
     ctx: typer.Context,
-    groups: Annotated[list[str] | None, typer.Argument(metavar="[GROUP]…")] = None,
+    groups: Annotated[list[str] | None, typer.Argument(metavar="[GROUP]…", help="Groups to export.")] = None,
     match: Annotated[list[str] | None, MATCH] = None,
     type_: Annotated[list[str] | None, TYPE] = None,
     topic: Annotated[list[str] | None, TOPIC] = None,
@@ -72,7 +72,10 @@ def export(
 def import_(
     ctx: typer.Context,
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="File from `kctl group export` or CSV of Kafka's tool; - is stdin.")
+        Path,
+        typer.Argument(
+            metavar="FILE", help="File from `kctl group export`, or a CSV file of kafka-consumer-groups; - is stdin."
+        ),
     ],
     group: Annotated[list[str] | None, typer.Option(help="Only this group; repeatable.")] = None,
     topic: Annotated[list[str] | None, TOPIC] = None,

@@ -73,7 +73,7 @@ def show(
     ctx: typer.Context,
     name: Annotated[str, typer.Argument(metavar="PLAYBOOK", help="Name of a shipped playbook, or a file.")],
 ) -> None:
-    """Show a playbook's parameters and steps; mark changing steps.
+    """Show parameters and steps; mark the steps that change something.
 
     # Show a shipped playbook
     kctl playbook show topic-audit

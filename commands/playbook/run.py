@@ -74,7 +74,8 @@ def run(
     step: Ask = False,
     from_: Annotated[str | None, typer.Option("--from", metavar="STEP", help="Start at this step.")] = None,
     limit: Annotated[
-        list[str] | None, typer.Option("--limit", metavar="STEP", help="Run only this step and final ones; repeatable.")
+        list[str] | None,
+        typer.Option("--limit", metavar="STEP", help="Run only this step and the final steps; repeatable."),
     ] = None,
     junit: JUnit = None,
 ) -> None:

@@ -61,7 +61,7 @@ def command(
     quiet: produce_options.Quiet = False,
     dry_run: produce_options.DryRun = False,
 ) -> None:
-    """Write lines of stdin or files to a topic, or generated values.
+    """Write lines from stdin or files, or generated values, to a topic.
 
     Prints how many records were acknowledged. Stops at the first record that is not acknowledged (exit code 5), and
     reports which lines are missing.

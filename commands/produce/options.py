@@ -36,7 +36,7 @@ class OnBadLine(str, Enum):
     ACCEPT = "accept"  # Kafka's ignore.error: missing parts are null
 
 
-Topic = Annotated[str, typer.Argument(metavar="TOPIC")]
+Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="Topic to write to.")]
 File = Annotated[list[Path] | None, typer.Option(help="Read this file instead of stdin; repeatable.")]
 LineFormat = Annotated[
     Format, typer.Option("--format", help="text, hex, base64: a line is a value. json: as from consume -o json.")
@@ -57,7 +57,9 @@ Repartition = Annotated[
 ]
 Timestamp = Annotated[
     str | None,
-    typer.Option(metavar="TIME", help="Timestamp of all records: ISO 8601 (UTC if no zone is given), '2h ago', or ms."),
+    typer.Option(
+        metavar="TIME", help="Timestamp of all records: ISO 8601 (UTC if no zone is given), '2h ago', or ms since 1970."
+    ),
 ]
 Template = Annotated[
     str | None, typer.Option(metavar="TEXT", help="Generate values: {n} {uuid} {now} {random:100} {int:1:6}.")

@@ -23,8 +23,8 @@ def resume(
 ) -> None:
     """Resume a run that was killed, stopped or paused.
 
-    Moves that the brokers completed in the meantime are not repeated; moves in flight continue. If the run was being
-    cancelled, the cancellation continues.
+    Moves that the brokers completed in the meantime are not repeated; moves in flight continue. If the run was
+    being canceled, the cancellation continues.
 
     # Resume the run on this machine with a new throttle
     kctl topic reassign resume --throttle 100MB/s

@@ -17,9 +17,9 @@ def show(
 ) -> None:
     """Show a saved plan. Sends no request to a broker.
 
-    The cluster may have changed since: `apply --dry-run` checks the plan against it, and `verify` compares them
-    afterwards. -o json prints the file itself, -o wide shows every row. Exits 0 even if the plan does not reach its
-    goals.
+    The cluster may have changed since the plan was made: `apply --dry-run` checks the plan against the cluster, and
+    `verify` checks the result of a run. -o json prints the file itself, -o wide shows every row. Exits 0 even if
+    the plan does not reach its goals.
 
     # Show the moves of a plan
     kctl topic reassign show plan.json

@@ -117,7 +117,7 @@ def dump(
 ) -> None:
     """Show the batches or records of log files.
 
-    Exit code 1 if a file is damaged. Output formats: table, wide, json (JSON Lines), csv and kafka; not yaml. Damaged
+    Exits 1 if a file is damaged. Output formats: table, wide, json (JSON Lines), csv and kafka; not yaml. Damaged
     batches are reported even if a filter excludes them.
 
     Index, snapshot and checkpoint files can be shown as well, with one table per kind of file; in JSON Lines, each row

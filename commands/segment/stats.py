@@ -52,9 +52,9 @@ def stats(
 ) -> None:
     """Show statistics of logs, and the effect of retention.
 
-    Codecs, sizes, keys, producers, transactions, compaction, and when each segment may be deleted.
+    Shows codecs, sizes, keys, producers, transactions, compaction, and when each segment may be deleted.
 
-    -o csv has one row per segment. Exit code 1 if a log is damaged; damaged batches are not counted.
+    -o csv has one row per segment. Exits 1 if a log is damaged; damaged batches are not counted.
 
     # Show when each segment may be deleted
     kctl segment stats --retention-ms 7d /var/lib/kafka/orders-0

@@ -62,8 +62,8 @@ def verify(
 ) -> None:
     """Check log files, and rebuild wrong indexes.
 
-    Checks batches, indexes, transactions, epochs, snapshots and checkpoints against each other. Each finding states its
-    effect on the broker that opens the files. Exit code 1 if there are errors or warnings.
+    Checks batches, indexes, transactions, epochs, snapshots and checkpoints against each other. Each finding states
+    its effect on the broker that opens the files. Exits 1 if there are errors or warnings.
 
     --repair-index rewrites wrong or missing .index, .timeindex and .txnindex files like a broker's recovery. Stop the
     broker first: kctl refuses to write while a process uses the files, by any path. Old files are kept as

@@ -48,7 +48,7 @@ def common_options(formats_help: str = _FORMATS_HELP) -> list[TyperOption]:
         _option(
             "--context",
             metavar="NAME",
-            help="Named cluster from the config file (env: KCTL_CONTEXT).",
+            help="Context to use (default: KCTL_CONTEXT, or the current context).",
             autocompletion=lambda _ctx, _args, text: context_names(text),
         ),
         _option("--bootstrap-server", metavar="HOST:PORT,…", help="Brokers to connect to, instead of a context."),
@@ -59,9 +59,11 @@ def common_options(formats_help: str = _FORMATS_HELP) -> list[TyperOption]:
             is_flag=True,
             help="Ignore unknown or unsupported security settings in client properties.",
         ),
-        _option("--timeout", metavar="DURATION", help="Maximum wait, e.g. 30s or 5m."),
-        _option("-y", "--yes", is_flag=True, help="Skip the confirmation."),
-        _option("--confirm-cluster", metavar="NAME", help="Name of the protected context, as confirmation."),
+        _option("--timeout", metavar="DURATION", help="Maximum wait, e.g. 30s or 5m (default: usually 30s)."),
+        _option("-y", "--yes", is_flag=True, help="Confirm without a prompt, unless a name is required."),
+        _option(
+            "--confirm-cluster", metavar="NAME", help="Confirm a protected context, or a loss of data, by its name."
+        ),
         _option("-v", "--verbose", is_flag=True, help="Print more details on stderr."),
         _option("--debug", is_flag=True, help="Print a traceback on failure."),
     ]

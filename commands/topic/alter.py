@@ -35,7 +35,9 @@ def alter(
     ] = None,
     replica_assignment: Annotated[
         str | None,
-        typer.Option(metavar="1:2,2:3", help="Brokers of every partition, as in create; existing partitions stay."),
+        typer.Option(
+            metavar="1:2,2:3", help="Brokers of every partition, as in create; must repeat the existing replicas."
+        ),
     ] = None,
     config: Annotated[list[str] | None, CONFIG] = None,
     delete_config: Annotated[

@@ -43,7 +43,7 @@ def apply(
     """Create and alter topics to match a file.
 
     Configs that are not in the file are removed from the topic; a topic without `configs` in the file keeps its
-    configs. Fewer partitions or another replication factor are refused before anything is changed.
+    configs. A lower number of partitions or a different replication factor is refused before anything changes.
 
     # Compare the topics with a file; change nothing
     kctl topic apply -f topics.yaml --dry-run

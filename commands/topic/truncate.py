@@ -49,7 +49,7 @@ def truncate(
         bool, typer.Option("--dry-run", help="Show what would be deleted, without deleting it.")
     ] = False,
 ) -> None:
-    """Delete records from the start of logs, to an offset or a time.
+    """Delete the oldest records, up to an offset or a time.
 
     The topic, its configs and committed offsets stay. With a time, deletion stops at the first record at or after it.
 

@@ -98,7 +98,9 @@ def _raise_unreadable(failed: Mapping[Any, KctlError], noun: str) -> None:
 
 
 @app.command()
-def describe(ctx: typer.Context, ids: Annotated[list[str], typer.Argument(metavar="TRANSACTIONAL_ID…")]) -> None:
+def describe(
+    ctx: typer.Context, ids: Annotated[list[str], typer.Argument(metavar="TRANSACTIONAL_ID…", help="Ids to show.")]
+) -> None:
     """Describe transactional ids: state, timeout and partitions.
 
     # Print the state of one transactional id as JSON
@@ -136,7 +138,7 @@ def describe(ctx: typer.Context, ids: Annotated[list[str], typer.Argument(metava
 @app.command()
 def producers(
     ctx: typer.Context,
-    topic: Annotated[str, typer.Argument(metavar="TOPIC")],
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Topic of the partitions.")],
     partition: Annotated[list[str] | None, PARTITION] = None,
     broker: Annotated[
         int | None,
@@ -147,8 +149,8 @@ def producers(
 ) -> None:
     """Show the producers of partitions and their open transactions.
 
-    Only idempotent producers are known, until transactional.id.expiration.ms or producer.id.expiration.ms after their
-    last batch.
+    Brokers track only idempotent producers, and forget them transactional.id.expiration.ms or
+    producer.id.expiration.ms after their last batch.
 
     # Show the producers of one partition
     kctl transaction producers orders --partition 0
@@ -207,9 +209,10 @@ def hanging(
         str, typer.Option(metavar="DURATION", help="The brokers' transaction.max.timeout.ms.")
     ] = "15m",
 ) -> None:
-    """Find hanging transactions: open too long, no coordinator.
+    """Find hanging transactions: open too long, with no coordinator.
 
-    read_committed consumers cannot read past a hanging transaction. Exit code 1 if any is found; `abort` ends one.
+    read_committed consumers cannot read past a hanging transaction. Exits 1 if there are any. To end one, use
+    `abort`.
 
     # Find hanging transactions where producers may set a timeout of one hour
     kctl transaction hanging --max-transaction-timeout 1h

@@ -36,7 +36,12 @@ class ValidateOptions:
     ] = None
     min_insync_replicas: Annotated[
         int | None,
-        typer.Option("--min-insync-replicas", metavar="N", min=1, help="Of the test topics (default: 2 if possible)."),
+        typer.Option(
+            "--min-insync-replicas",
+            metavar="N",
+            min=1,
+            help="min.insync.replicas of the test topics (default: 2 if possible).",
+        ),
     ] = None
     rate: Annotated[int, typer.Option("--rate", metavar="N", min=1, help="Records per second.")] = 300
     max_gap: Annotated[
@@ -138,7 +143,7 @@ def unclean_election(ctx: typer.Context, options: ValidateOptions) -> None:
 def broker_loss(ctx: typer.Context, options: ValidateOptions) -> None:
     """Stop a broker for a while; check that it catches up.
 
-    Like leader-election, but the broker stays down until it is in no ISR, and 10 s longer.
+    Like leader-election, but the broker stays down until it has left every ISR, and 10 s longer.
 
     # Fail if the broker needs more than two minutes to catch up
     kctl validate broker-loss --max-isr-time 2m --yes
@@ -178,8 +183,9 @@ def all_(ctx: typer.Context, options: ValidateOptions) -> None:
 def matrix(ctx: typer.Context, hooks: HooksFile = None, report: Report = None, dry_run: DryRun = False) -> None:
     """Compare acks, idempotence and min.insync.replicas.
 
-    Eight combinations go through the same unclean election; the table shows what each acknowledged and lost. Exits 1 if
-    one lost records that it promises to keep, or if acks=1 lost nothing, which means that the fault had no effect.
+    Eight combinations go through the same unclean election; the table shows what each acknowledged and lost. Exits
+    1 if a combination lost records that it promises to keep, or if acks=1 lost nothing, because then the fault had
+    no effect.
 
     # Compare all combinations without asking
     kctl validate matrix --yes

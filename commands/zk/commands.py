@@ -58,7 +58,7 @@ def ls(
     path: Annotated[str, _MAYBE_PATH] = "/",
     limit: Annotated[int, _LIMIT] = 1000,
 ) -> None:
-    """List the children of a node, with what Kafka uses them for.
+    """List the children of a node and their purpose.
 
     # List the registered brokers
     kctl zk ls /brokers/ids
@@ -167,8 +167,8 @@ def stat(
 ) -> None:
     """Show a node's metadata, or (without a path) each server's state.
 
-    The servers are those in --zookeeper or the context, and all others in the ensemble's configuration. Each server is
-    queried individually for its mode, latency, connections and zxid. Exits with 1 if a server is not serving.
+    Covers the servers in --zookeeper or the context, and all others in the ensemble's configuration. Each server is
+    queried individually for its mode, latency, connections and zxid. Exits 1 if a server is not serving.
 
     # Show the state of each ZooKeeper server
     kctl zk stat
