@@ -42,7 +42,7 @@ def list_(ctx: typer.Context) -> None:
 
     def table() -> list[Table]:
         rows = [{**output.jsonable(r), "state": "ok" if r.healthy else "damaged"} for r in runtimes]
-        return [Table(columns, rows, empty="No Kafka is installed. Install it with: kctl runtime install")]
+        return [Table(columns, rows, empty="no Kafka is installed; install it with `kctl runtime install`")]
 
     invocation(ctx).emit(runtimes, table)
 

@@ -133,12 +133,15 @@ def _bounds(plan: CapacityPlan) -> Table:
     rows = [
         {
             "name": bound.name.removeprefix("brokers_for_").replace("_", " "), "least": bound.least,
-            "binds": "binds" if bound.binds else "",
+            "binds": "yes" if bound.binds else "",
         }
         for bound in plan.bounds
     ]  # fmt: skip
     total = {"name": "planned", "least": plan.broker_count, "binds": ""}
-    return Table([Column("name", "BROKERS FOR"), Column("least", align="right"), Column("binds", "")], [*rows, total])
+    return Table(
+        [Column("name", "BROKERS FOR"), Column("least", "MINIMUM", align="right"), Column("binds", "LIMITING")],
+        [*rows, total],
+    )
 
 
 def _rates(measured: Measurement) -> list[dict[str, Any]]:
@@ -153,12 +156,10 @@ def _measured_table(measured: Measurement) -> Table:
     from kctl.capacity.sheet import format_value
 
     columns = [
-        Column("client", "ONE OF KCTL'S ON THIS MACHINE"),
-        Column(
-            "bytes_per_s", "ONE PARTITION, AT LEAST", align="right", show=lambda rate: format_value(rate, BYTES_PER_S)
-        ),
+        Column("client", "KCTL'S CLIENT"),
+        Column("bytes_per_s", "MINIMUM RATE", align="right", show=lambda rate: format_value(rate, BYTES_PER_S)),
         Column("records", align="right", show=lambda count: f"{count:,}"),
-        Column("bytes", "IN ALL", align="right", show=lambda size: format_value(size, BYTES)),
-        Column("duration_ms", "COUNTED", align="right", show=lambda ms: f"{ms / 1000:.2f}s"),
+        Column("bytes", "SIZE", align="right", show=lambda size: format_value(size, BYTES)),
+        Column("duration_ms", "MEASURED", align="right", show=lambda ms: f"{ms / 1000:.2f}s"),
     ]
     return Table(columns, _rates(measured))

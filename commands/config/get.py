@@ -79,7 +79,7 @@ def _nothing(resource: Resource) -> str:
     from kctl.cluster.config_resources import QUOTA_KINDS
 
     if resource.kind == "brokers":
-        return "nothing is set for all brokers; use --all to see what can be set"
+        return "no config is set for all brokers; use --all to list the configs that can be set"
     if resource.kind in QUOTA_KINDS:
         return f"{resource} has no quota; use --all to see what can be set"
     return f"every config of {resource} is the default; use --all to see them"

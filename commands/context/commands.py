@@ -78,7 +78,7 @@ def list_(ctx: typer.Context) -> None:
         Column("security.protocol", "SECURITY"),
         Column("protected"),
     ]
-    empty = "no contexts; see `kctl context add --help`, or `kctl cluster create --help`"
+    empty = "no contexts; add one with `kctl context add`, or create a cluster with `kctl cluster create`"
     invocation(ctx).emit(views, lambda: [Table(columns, jsonable(views), empty=empty)])
 
 

@@ -117,7 +117,7 @@ def _offsets_table(rows: Sequence[DeletedOffset], *, with_result: bool = True) -
 
 def delete_offsets(
     ctx: typer.Context,
-    group: Annotated[str, typer.Argument(metavar="GROUP", help="Group whose offsets to delete.")],
+    group: Annotated[str, typer.Argument(metavar="GROUP", help="Group with the offsets.")],
     topic: Annotated[list[str] | None, TOPIC] = None,
     dry_run: Annotated[bool, DRY_RUN] = False,
 ) -> None:

@@ -173,7 +173,7 @@ def show(inv: Invocation, result: RunResult) -> None:
             hints += next_steps(result)
         if result.not_elected:
             hints.append("run `kctl leader elect --preferred` to elect leaders")
-        prefix = "cancelled, but" if result.outcome is ReassignmentOutcome.CANCELLED else "not complete:"
+        prefix = "canceled, but" if result.outcome is ReassignmentOutcome.CANCELLED else "not complete:"
         raise NotHealthy(f"{prefix} {'; '.join(remaining)}", hint="; ".join(hints))
 
 

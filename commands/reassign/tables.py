@@ -114,7 +114,7 @@ def rest_line(state: RunState, *, rate_bytes: int | None) -> str:
     name = f"{plan.kind} of {plan.source}"
     batches = len(plan.batches) - state.batches_done
     if state.mode is Mode.CANCELLED:
-        return f"{name}, which is being cancelled"
+        return f"{name}, which is being canceled"
     if not batches:
         return f"{name}: all batches are done, the final steps remain"
     moves, size = plan.rest(state.batches_done)

@@ -189,6 +189,7 @@ def _name_value(param: Any) -> None:
         return
     if isinstance(param.type, (types.IntParamType, types.FloatParamType)):
         param.metavar = "N"
+        param.type.name = "whole number" if isinstance(param.type, types.IntParamType) else "number"  # for errors
     elif isinstance(param.type, (types.StringParamType, TyperPath)):
         param.metavar = param.name.upper().replace("_", "-")
 

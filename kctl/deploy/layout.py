@@ -148,7 +148,7 @@ class ClusterSpec:
             if node.id == broker_id:
                 return node
         ids = ", ".join(str(b.id) for b in self.brokers)
-        raise NotFound(f"cluster {self.name} has no broker {broker_id}", hint=f"its brokers: {ids}")
+        raise NotFound(f"cluster {self.name} has no broker {broker_id}", hint=f"brokers of the cluster: {ids}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +243,7 @@ def racks(rack: str | None, brokers: int) -> tuple[str | None, ...]:
     names: Sequence[str] = [f"r{n}" for n in range(1, brokers + 1)] if rack == "auto" else rack.split(",")
     for name in names:
         if not _RACK.fullmatch(name):
-            raise UsageError(f"--rack: {name!r} is not a valid rack name", hint="set for example r1,r2,r3 or auto")
+            raise UsageError(f"--rack: {name!r} is not a valid rack name", hint="e.g. r1,r2,r3, or auto")
     if len(names) > brokers:
         raise UsageError(f"--rack has {len(names)} racks for {brokers} broker{'s' if brokers > 1 else ''}")
     return tuple(names[n % len(names)] for n in range(brokers))

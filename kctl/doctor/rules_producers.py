@@ -212,7 +212,7 @@ RULES = (
         _per_producer(_request_size),
     ),
     Rule(
-        "producer-buffer", Severity.WARNING, "The buffer holds hardly one batch", _P,
+        "producer-buffer", Severity.WARNING, "The buffer holds barely one batch", _P,
         "While the buffer is full, send() blocks for up to max.block.ms.",
         "Kafka's documentation, buffer.memory",
         "Set buffer.memory to many times batch.size (default: 32 MiB).",

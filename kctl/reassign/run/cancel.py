@@ -87,7 +87,7 @@ def _cancel_moves(run: Run, rows: list[Reassignment]) -> int:
         if not moving:
             return sum(1 for r in rows if is_back(r, view))
         if time.monotonic() - since > run.limit_s:
-            why = some(list(rejected.values())) if rejected else f"the controller has not cancelled {moving[0].tp}"
+            why = some(list(rejected.values())) if rejected else f"the controller has not canceled {moving[0].tp}"
             raise run.stopped(
                 f"{counted(len(moving), 'partition')} did not return to the original replicas: {why}",
                 problems=list(rejected.values()),

@@ -67,7 +67,7 @@ def pause(run: Run, *, now: bool) -> None:
     """Complete the batch, or cancel it (`now`), then restore throttles. Raises like `cancel`; Refused if canceled."""
     if run.state.mode is Mode.CANCELLED:
         raise Refused(
-            "the run is being cancelled, not paused",
+            "the run is being canceled, not paused",
             hint="to continue: `kctl topic reassign cancel`",
             reason=Reason.RUN_STATE,
         )

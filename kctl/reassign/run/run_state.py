@@ -30,7 +30,7 @@ CANCEL_ONLY = "end this run and its moves in flight with `kctl topic reassign ca
 
 
 _TAKEN_OVER = {
-    RunRequest.CANCEL: "cancelled by `kctl topic reassign cancel`",
+    RunRequest.CANCEL: "canceled by `kctl topic reassign cancel`",
     RunRequest.PAUSE_NOW: "paused by `kctl topic reassign pause --now`",
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 
 import pytest
@@ -56,11 +57,12 @@ def test_help_shows_the_examples(capsys: pytest.CaptureFixture[str]) -> None:
     assert "  kctl context add prod --bootstrap-server kafka1:9093 \\\n    --security-protocol SASL_SSL" in text
 
 
-def test_help_does_not_break_lines_within_option_names(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("path", ["capacity", "history retention", "topic offsets", "segment dump"])
+def test_help_does_not_break_lines_at_hyphens(
+    path: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    assert app.main(["history", "retention", "--help"]) == 0
+    assert app.main([*path.split(), "--help"]) == 0
     text = capsys.readouterr().out
-    assert "(--what-if)" in text
+    assert re.findall(r"\S*\w-$", text, re.MULTILINE) == []
     assert "\u2011" not in text
