@@ -20,11 +20,11 @@ def retention(
 ) -> None:
     """Report disk usage, growth and retention of logs with Spark.
 
-    With --store, --show selects the report: growth, when each disk will be full and which topics fill it (usage),
-    messages that groups will lose by then (losses), how evenly bytes are distributed (skew), or how long a lagging
-    group still sees tombstones of compacted topics (tombstones). --what-if shows the effect of a different
-    retention. With --log-dir, on a broker's host or on a copy, it is expired segments and what retains them
-    (segments), or pending compaction (cleaner).
+    With --store, --show selects one of these reports: growth, when each disk will be full and which topics fill it
+    (usage); messages that groups will lose by then (losses); how evenly bytes are distributed (skew); how long a
+    lagging group still sees tombstones of compacted topics (tombstones). With --log-dir, on a broker's host or on a
+    copy: expired segments and what retains them (segments); pending compaction (cleaner). --what-if shows the
+    effect of a different retention.
 
     `kctl history retention` gives the same result without Java. -o wide shows all columns. Usage can exceed 100%: Kafka
     deletes whole segments, by their newest record. Sizes are of segments, without indexes.

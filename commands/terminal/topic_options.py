@@ -28,7 +28,7 @@ AT_MIN_ISR = typer.Option(
     "--at-min-isr", "--at-min-isr-partitions", help="Only partitions that reject acks=all after one more failure."
 )
 UNAVAILABLE = typer.Option("--unavailable", "--unavailable-partitions", help="Only partitions without a leader.")
-NAMES = typer.Argument(metavar="[NAME]…", help="Topics to change.")
+NAMES = typer.Argument(metavar="[NAME]…", help="Topics, unless --match selects them.")
 ALL_NAMES = typer.Argument(metavar="[NAME]…", help="Topics (default: all).")
 
 
