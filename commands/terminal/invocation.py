@@ -189,9 +189,16 @@ def _name_value(param: Any) -> None:
         return
     if isinstance(param.type, (types.IntParamType, types.FloatParamType)):
         param.metavar = "N"
-        param.type.name = "whole number" if isinstance(param.type, types.IntParamType) else "number"  # for errors
     elif isinstance(param.type, (types.StringParamType, TyperPath)):
         param.metavar = param.name.upper().replace("_", "-")
+
+
+def _name_type(param: Any) -> None:
+    """Name the type as in "is not a valid whole number"; click says "int range"."""
+    if isinstance(param.type, types.IntParamType):
+        param.type.name = "whole number"
+    elif isinstance(param.type, types.FloatParamType):
+        param.type.name = "number"
 
 
 def _complete_value(param: Any) -> None:
@@ -213,6 +220,7 @@ class KctlCommand(CommonOptionsHelp, TyperCommand):
         specific = list(params or [])
         for param in specific:
             _name_value(param)
+            _name_type(param)
             _complete_value(param)
         kwargs["context_settings"] = _with_short_help(kwargs.get("context_settings"))
         super().__init__(*args, params=[*specific, *common_options(_formats_help(kwargs.get("callback")))], **kwargs)
