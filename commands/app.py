@@ -27,7 +27,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "lag": ("kctl.commands.lag", "Show the lag of consumer groups."),
         "broker": ("kctl.commands.broker.commands", "Show brokers, disks, versions and features; set log levels."),
         "controller": ("kctl.commands.controller", "Show the controller and the metadata quorum."),
-        "zk": ("kctl.commands.zk.commands", "Inspect ZooKeeper; read-only."),
+        "zk": ("kctl.commands.zk.commands", "Inspect ZooKeeper (read-only)."),
         "history": ("kctl.commands.history.commands", "Collect snapshots; report on lag, disks and trends over time."),
         "spark": ("kctl.commands.spark.commands", "Compute lag and retention usage with PySpark."),
         "capacity": ("kctl.commands.capacity.commands", "Plan the partitions and brokers that a load needs."),
@@ -50,7 +50,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "segment": ("kctl.commands.segment.commands", "Read, verify and repair log files, without a broker."),
     },
     "Local and managed clusters": {
-        "cluster": ("kctl.commands.cluster.commands", "Run clusters on this machine; check the health of any."),
+        "cluster": ("kctl.commands.cluster.commands", "Run clusters on this machine; check any cluster's health."),
         "validate": ("kctl.commands.validate.commands", "Inject faults into a test cluster; verify its guarantees."),
         "demo": ("kctl.commands.demo.commands", "Watch a cluster start, fail, recover and report its lag."),
     },
@@ -65,8 +65,8 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
 }
 GROUPS = {name: group for section in SECTIONS.values() for name, group in section.items()}
 EXIT_MEANINGS = {
-    ExitCode.OK: "success; nothing to report",
-    ExitCode.UNHEALTHY: "the check failed: unhealthy, over a limit, different",
+    ExitCode.OK: "success; no problem found",
+    ExitCode.UNHEALTHY: "a check failed: unhealthy, over a limit, or different",
     ExitCode.USAGE: "invalid command line or input file",
     ExitCode.UNREACHABLE: "the cluster cannot be reached, or the login failed",
     ExitCode.REFUSED: "refused before any change: not found, not confirmed, not supported",

@@ -24,11 +24,12 @@ def command(
 ) -> None:
     """Show the active controller, its epoch and when it was elected.
 
-    With ZooKeeper, the epoch and time are read from ZooKeeper if --zookeeper or the context names it. With KRaft, the
-    metadata quorum is shown: voters, observers and their lag. Exit 1 if there is no controller, or brokers name
-    different ones.
+    With ZooKeeper, the epoch and time are shown only if --zookeeper or the context has the ZooKeeper address. With
+    KRaft, the metadata quorum is shown: voters, observers and their lag. Exits 1 if there is no controller, or if
+    brokers report different controllers.
 
-    Example: kctl controller
+    # Show the controller
+    kctl controller
     """
     from kctl.cluster.controller import read_controller
 

@@ -59,7 +59,7 @@ class DoctorOptions:
     ] = None
     rule: Annotated[list[str] | None, typer.Option(metavar="ID", help="Apply only this rule; repeatable.")] = None
     ignore: Annotated[list[str] | None, typer.Option(metavar="ID", help="Skip this rule; repeatable.")] = None
-    fail_on: Annotated[FailOn, typer.Option(help="Exit with 1 if a finding has this severity or a higher one.")] = (
+    fail_on: Annotated[FailOn, typer.Option(help="Exit 1 if a finding has this severity or a higher one.")] = (
         FailOn.ERROR
     )
     watch_for: Annotated[
@@ -75,10 +75,11 @@ class DoctorOptions:
 def command(ctx: typer.Context, options: DoctorOptions) -> None:
     """Find problems in a cluster or in config files: health, settings, topics, groups, ZooKeeper. Changes nothing.
 
-    Each finding comes with its reason, source and fix: use -o wide or -o json. The exit code is 1 if there is an error,
-    and 5 if something could not be read.
+    -o wide and -o json show the reason, source and fix of each finding. Exits 1 if there is an error, and 5 if
+    something cannot be read.
 
-    Example: kctl doctor --fail-on never
+    # Check the current cluster; exit 0 whatever is found
+    kctl doctor --fail-on never
     """
     from kctl.doctor.examine import Finding
     from kctl.doctor.report import choose, rule_rows

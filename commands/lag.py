@@ -36,12 +36,13 @@ def command(
 ) -> None:
     """Show the consumer lag of groups, and messages that they lost.
 
-    LAG: unread messages in the log. LOST: messages deleted before they were read. A partition without a commit has
-    neither. BEYOND END: the committed offset is beyond the end of the log, e.g. because the topic was recreated. NO
-    MESSAGE: offsets in LAG that hold no message, such as transaction markers; --max-lag does not count them. The lag of
-    a share group is reported by its coordinator.
+    LAG: unread messages in the log. LOST: messages deleted before they were read. Both are empty if a partition has
+    no committed offset. BEYOND END: the committed offset is beyond the end of the log, e.g. because the topic was
+    recreated. NO MESSAGE: offsets in LAG that hold no message, such as transaction markers; --max-lag does not
+    count them. The lag of a share group is reported by its coordinator.
 
-    Example: kctl lag billing --by topic --max-lag 1000
+    # Show the lag of one group by topic; exit 1 if a topic exceeds 1000
+    kctl lag billing --by topic --max-lag 1000
     """
     from kctl.cluster.topic_names import check_name
     from kctl.commands.group.choice import choose, hidden

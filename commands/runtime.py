@@ -21,7 +21,8 @@ VERSION = typer.Option(None, "--kafka-version", metavar="VERSION", help="Kafka v
 def list_(ctx: typer.Context) -> None:
     """List the installed Kafka versions.
 
-    Example: kctl runtime list
+    # List all installed versions
+    kctl runtime list
     """
     from kctl.base.units import format_size
     from kctl.deploy.runtime.runtime import list_runtimes
@@ -41,7 +42,7 @@ def list_(ctx: typer.Context) -> None:
 
     def table() -> list[Table]:
         rows = [{**output.jsonable(r), "state": "ok" if r.healthy else "damaged"} for r in runtimes]
-        return [Table(columns, rows, empty="No Kafka is installed. Install it with: kctl runtime install")]
+        return [Table(columns, rows, empty="no Kafka is installed; install it with `kctl runtime install`")]
 
     invocation(ctx).emit(runtimes, table)
 
@@ -59,11 +60,12 @@ def install(
 ) -> None:
     """Install Kafka's jars.
 
-    Sources are tried in this order: --archive, Apache's download servers (or KCTL_KAFKA_MIRROR), the Maven repository
-    by mvn, and the Maven repository by the Ivy that PySpark includes. Checksums are always verified. An interrupted
+    Tries these sources in order: --archive, Apache's download servers (or KCTL_KAFKA_MIRROR), and the Maven
+    repository, first through mvn, then through the Ivy of PySpark. Checksums are always verified. An interrupted
     download resumes, and a failed installation leaves nothing behind.
 
-    Example: kctl runtime install --kafka-version 3.9.2
+    # Install one Kafka release
+    kctl runtime install --kafka-version 3.9.2
     """
     from kctl.deploy.runtime import runtime
 
@@ -107,9 +109,10 @@ def verify(
         None, "--kafka-version", metavar="VERSION", help="Verify only this version (default: all installed)."
     ),
 ) -> None:
-    """Verify every jar; exit 1 if one is missing, changed or foreign.
+    """Verify every jar; exit 1 if one is missing, changed or unknown.
 
-    Example: kctl runtime verify
+    # Verify all installed versions
+    kctl runtime verify
     """
     from kctl.deploy.runtime.runtime import list_runtimes, verify_runtime
 
@@ -147,7 +150,8 @@ def remove(
 ) -> None:
     """Remove an installed Kafka version that no process uses.
 
-    Example: kctl runtime remove --kafka-version 3.9.2
+    # Remove one version
+    kctl runtime remove --kafka-version 3.9.2
     """
     from kctl.deploy.runtime import runtime
 

@@ -33,7 +33,8 @@ def list_(
 
     Users of PLAIN, TLS certificates and Kerberos are not stored in Kafka and are not listed.
 
-    Example: kctl user list -o json
+    # Print all SCRAM users as JSON
+    kctl user list -o json
     """
     from kctl.access.user_plans import existing_users
     from kctl.access.users import ScramUser
@@ -48,7 +49,7 @@ def list_(
 @app.command()
 def add(
     ctx: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="NAME")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="User name.")],
     mechanism: Annotated[list[str] | None, _MECHANISM] = None,
     iterations: Annotated[int, typer.Option(help="Hash iterations, 4096 to 16384.")] = 8192,
     password_file: Annotated[
@@ -60,12 +61,13 @@ def add(
     ] = None,
     dry_run: Annotated[bool, _DRY_RUN] = False,
 ) -> None:
-    """Add a user, or replace the password of one. Prompts for the password by default.
+    """Add a user, or replace a user's password. Prompts for the password by default.
 
-    One trailing newline of a file or of stdin is not part of the password. The default mechanism is SCRAM-SHA-512.
-    Replacing a password asks for confirmation, because clients can no longer log in with the old one.
+    One trailing newline in a file or on stdin is ignored. The default mechanism is SCRAM-SHA-512. Replacing a
+    password asks for confirmation, because clients can no longer log in with the old one.
 
-    Example: kctl user add alice --password-env ALICE_PASSWORD --dry-run
+    # Preview a new user whose password is in an environment variable
+    kctl user add alice --password-env ALICE_PASSWORD --dry-run
     """
     from kctl.access.user_plans import NewUser, plan_new_user
     from kctl.access.users import carry_out, parse_mechanisms
@@ -116,7 +118,7 @@ def _prompted_password(name: str) -> str:
 @app.command()
 def remove(
     ctx: typer.Context,
-    names: Annotated[list[str], typer.Argument(metavar="NAME…")],
+    names: Annotated[list[str], typer.Argument(metavar="NAME…", help="User names.")],
     mechanism: Annotated[list[str] | None, _MECHANISM] = None,
     if_exists: Annotated[bool, typer.Option("--if-exists", help="Skip users that do not exist.")] = False,
     dry_run: Annotated[bool, _DRY_RUN] = False,
@@ -125,7 +127,8 @@ def remove(
 
     Open connections stay open until the client reauthenticates.
 
-    Example: kctl user remove alice --dry-run
+    # Show the credentials that would be removed
+    kctl user remove alice --dry-run
     """
     from kctl.access.user_plans import plan_removal
     from kctl.access.users import carry_out, parse_mechanisms

@@ -28,7 +28,8 @@ def apply(
     ACLs and quotas that are not in the file stay, unless --prune is set. A section (acls, quotas) that is not in the
     file is ignored entirely.
 
-    Example: kctl acl apply -f access.yaml --dry-run
+    # Compare the cluster with a file; change nothing
+    kctl acl apply -f access.yaml --dry-run
     """
     from kctl.access.access_file import read_access_file
     from kctl.access.apply import apply_access, plan_access

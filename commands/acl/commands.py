@@ -87,7 +87,8 @@ def list_(
 ) -> None:
     """List ACLs as sentences that `acl add` and `acl remove` accept.
 
-    Example: kctl acl list --covering "topic orders"
+    # List the ACLs that apply to topic orders, also by prefix or wildcard
+    kctl acl list --covering "topic orders"
     """
     from kctl.access.acls import list_acls
     from kctl.access.changes import AclRow, acl_row
@@ -129,7 +130,8 @@ def add(
 
     ACLs that already exist are left unchanged.
 
-    Example: kctl acl add "allow alice read topic orders*" "allow alice read group payments"
+    # Let alice consume all topics that start with orders, in group payments
+    kctl acl add "allow alice read topic orders*" "allow alice read group payments"
     """
     from kctl.access.acl_syntax import expressions, parse_all
     from kctl.access.acls import list_acls
@@ -160,7 +162,8 @@ def remove(
 ) -> None:
     """Remove ACLs, given as sentences or selected by options.
 
-    Example: kctl acl remove --principal alice --resource "topic orders*" --yes --expect 1
+    # Remove alice's only ACL on the prefix orders, without asking
+    kctl acl remove --principal alice --resource "topic orders*" --yes --expect 1
     """
     from kctl.access.acl_syntax import expressions, parse_all
     from kctl.access.acls import list_acls

@@ -40,11 +40,12 @@ def explain(
     ] = None,
     host: Annotated[str | None, typer.Option("--host", metavar="ADDRESS", help="Only from this IP address.")] = None,
 ) -> None:
-    """Explain what a principal may do, denials included.
+    """Explain what a principal may do, including denials.
 
     Super users may do everything regardless of ACLs. Brokers do not disclose who is a super user.
 
-    Example: kctl acl explain alice --resource "topic orders"
+    # Show what alice may do with topic orders, and why
+    kctl acl explain alice --resource "topic orders"
     """
     from kctl.access.acl_syntax import broker_host, parse_principal, parse_resource
     from kctl.access.acls import list_acls

@@ -38,10 +38,11 @@ Ids = Annotated[list[int] | None, typer.Argument(metavar="[ID]…", help="Broker
 def list_(ctx: typer.Context, watch: Annotated[bool, WATCH] = False, interval: Annotated[str, INTERVAL] = "2s") -> None:
     """List brokers: address, rack, leaders, disk and release.
 
-    A broker that is down is listed if a partition has a replica on it, or if a KRaft controller has it registered. The
+    A broker that is down is listed if it hosts a replica, or if it is registered with a KRaft controller. The
     release is inferred from the API versions of the broker, because brokers do not report it.
 
-    Example: kctl broker list
+    # List all brokers
+    kctl broker list
     """
     from kctl.brokers.overview import read_brokers, summaries
 
@@ -65,7 +66,8 @@ def list_(ctx: typer.Context, watch: Annotated[bool, WATCH] = False, interval: A
 def describe(ctx: typer.Context, ids: Ids = None) -> None:
     """Describe brokers: leaders, replicas, sync state, log dirs.
 
-    Example: kctl broker describe 1
+    # Describe broker 1
+    kctl broker describe 1
     """
     from kctl.brokers.overview import descriptions, read_brokers
 
@@ -81,7 +83,7 @@ def describe(ctx: typer.Context, ids: Ids = None) -> None:
 @app.command()
 def config(
     ctx: typer.Context,
-    id_: Annotated[int, typer.Argument(metavar="ID")],
+    id_: Annotated[int, typer.Argument(metavar="ID", help="Broker id.")],
     keys: Annotated[
         list[str] | None, typer.Argument(metavar="[KEY]…", help="Only these configs (default: all that are set).")
     ] = None,
@@ -89,7 +91,8 @@ def config(
 ) -> None:
     """Show a broker's non-default configs.
 
-    Example: kctl broker config 1
+    # Show the non-default configs of broker 1
+    kctl broker config 1
     """
     from kctl.commands.config.get import get
 
@@ -108,7 +111,8 @@ def log_dirs(
 
     SIZE is the size of the replicas. USABLE, TOTAL and USED describe the disk, including data of other programs.
 
-    Example: kctl broker log-dirs 1 2
+    # Show the log dirs of brokers 1 and 2
+    kctl broker log-dirs 1 2
     """
     from kctl.brokers.log_dir_rows import log_dir_rows, read_log_dirs, replica_rows, unreachable_log_dirs
 
@@ -134,9 +138,10 @@ def api_versions(
 ) -> None:
     """Show the API versions that brokers support.
 
-    Brokers differ while a cluster is being upgraded.
+    Brokers of different releases differ, e.g. during an upgrade.
 
-    Example: kctl broker api-versions --differences
+    # Show which APIs differ during an upgrade
+    kctl broker api-versions --differences
     """
     from kctl.cluster.api_versions import compare_apis
 
@@ -153,9 +158,10 @@ def api_versions(
 def features(ctx: typer.Context, ids: Ids = None) -> None:
     """Show supported features and their finalized levels.
 
-    Brokers with ZooKeeper have none, or only the features of their own release.
+    Brokers in ZooKeeper mode report none, or only the features of their release.
 
-    Example: kctl broker features
+    # Show the features of all brokers
+    kctl broker features
     """
     from kctl.cluster.api_versions import FeatureOfBrokers, features_of
 

@@ -44,10 +44,11 @@ def list_(
 ) -> None:
     """List the loggers of brokers and their effective levels.
 
-    A broker has a logger once code has used it. Loggers with different levels on different brokers have one row per
-    level.
+    A broker lists a logger only after its code has used it. Loggers with different levels on different brokers have
+    one row per level.
 
-    Example: kctl broker loggers list --match 'kafka[.]server[.].*' --broker 1
+    # List the loggers of one package on broker 1
+    kctl broker loggers list --match 'kafka[.]server[.].*' --broker 1
     """
     from kctl.base.name_patterns import parse_patterns, select
     from kctl.brokers.loggers import LEVELS, by_logger
@@ -80,11 +81,15 @@ def list_(
 @app.command("set")
 def set_(
     ctx: typer.Context,
-    levels: Annotated[list[str], typer.Argument(metavar="LOGGER=LEVEL…", show_default=False)],
+    levels: Annotated[list[str], typer.Argument(metavar="LOGGER=LEVEL…", help="Levels to set.", show_default=False)],
     broker: BrokerOption = None,
     for_: Annotated[
         str | None,
-        typer.Option("--for", metavar="DURATION", help="Restore the levels after this time (e.g. 10m) or on Ctrl-C."),
+        typer.Option(
+            "--for",
+            metavar="DURATION",
+            help="Restore the previous levels after this time, e.g. 10m, or on Ctrl-C (default: keep the new levels).",
+        ),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be set, without setting it.")] = False,
 ) -> None:
@@ -94,7 +99,8 @@ def set_(
     With --for, the command keeps running until the time is up and then restores the previous levels, except levels that
     others changed in the meantime.
 
-    Example: kctl broker loggers set kafka.request.logger=DEBUG --broker 1 --for 2s --yes
+    # Log the requests of broker 1 for 10 seconds
+    kctl broker loggers set kafka.request.logger=DEBUG --broker 1 --for 10s --yes
     """
     from kctl.base.units import parse_duration_ms
     from kctl.brokers.loggers import parse_levels, plan_levels, set_levels

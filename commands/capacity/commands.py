@@ -32,11 +32,12 @@ Source: TypeAlias = "Callable[[Mapping[str, Input]], Planned]"
 def command(ctx: typer.Context, options: CapacityOptions) -> None:
     """Plan partitions and brokers for a load.
 
-    --explain shows the arithmetic: each line has its formula, the numbers and their sources. Options override values in
-    a file. With --measure, kctl writes to and reads from a temporary topic for some seconds, to measure its own rates
-    on this machine.
+    --explain shows the arithmetic: each line has its formula, the numbers and their sources. Options override
+    values in a file. With --measure, kctl writes to and reads from a temporary topic for a few seconds, to measure
+    its own rates on this machine.
 
-    Example: kctl capacity --throughput 200MB/s --retention 3d --groups 2 --disk 4TB --network 10Gbit/s
+    # Plan for 200 MB/s, kept for three days and read by two groups
+    kctl capacity --throughput 200MB/s --retention 3d --groups 2 --disk 4TB --network 10Gbit/s
     """
     from kctl.commands.capacity import measure
     from kctl.commands.capacity.tables import emit

@@ -40,7 +40,7 @@ class CapacityOptions:
         str | None, typer.Option(metavar="RATE", help="Bytes per second before compression, e.g. 100MB/s or 1Gbit/s.")
     ] = None
     messages: Annotated[
-        str | None, typer.Option(metavar="N/s", help="Messages per second (or /m, /h), with --message-size.")
+        str | None, typer.Option(metavar="N/s", help="Messages per second (or /m, /h); requires --message-size.")
     ] = None
     message_size: Annotated[str | None, typer.Option(metavar="SIZE", help="Message size before compression.")] = None
     compression_ratio: Annotated[
@@ -49,9 +49,10 @@ class CapacityOptions:
     data: Annotated[
         str | None, typer.Option(metavar="SIZE", help="Size of one copy of the logs, instead of a retention.")
     ] = None
-    keys: Annotated[str | None, typer.Option(metavar="N", help="Keys of a compacted topic, with --message-size.")] = (
-        None
-    )
+    keys: Annotated[
+        str | None,
+        typer.Option(metavar="N", help="Number of distinct keys of a compacted topic; requires --message-size."),
+    ] = None
     retention: Annotated[str | None, typer.Option(metavar="DURATION", help="retention.ms (default: 7d).")] = None
     retention_bytes: Annotated[str | None, typer.Option(metavar="SIZE", help="retention.bytes, per partition.")] = None
     segment_size: Annotated[str | None, typer.Option(metavar="SIZE", help="segment.bytes (default: 1GiB).")] = None
@@ -60,7 +61,9 @@ class CapacityOptions:
     min_insync_replicas: Annotated[
         str | None, typer.Option(metavar="N", help="min.insync.replicas (default: a majority of the replicas).")
     ] = None
-    groups: Annotated[str | None, typer.Option(metavar="N", help="Groups that read everything (default: 1).")] = None
+    groups: Annotated[
+        str | None, typer.Option(metavar="N", help="Number of consumer groups that read every record (default: 1).")
+    ] = None
     consumer_rate: Annotated[
         str | None, typer.Option(metavar="RATE", help="One consumer's rate (default: 50MB/s, or measured).")
     ] = None
@@ -74,7 +77,9 @@ class CapacityOptions:
     disk: Annotated[str | None, typer.Option(metavar="SIZE", help="Size of one disk of a broker.")] = None
     disks_per_broker: Annotated[str | None, typer.Option(metavar="N", help="Disks per broker (default: 1).")] = None
     network: Annotated[str | None, typer.Option(metavar="RATE", help="Broker network, each way, e.g. 10Gbit/s.")] = None
-    headroom: Annotated[str | None, typer.Option(metavar="SHARE", help="Free share of a disk (default: 20%).")] = None
+    headroom: Annotated[
+        str | None, typer.Option(metavar="SHARE", help="Share of each disk to keep free (default: 20%).")
+    ] = None
     network_limit: Annotated[
         str | None, typer.Option(metavar="SHARE", help="Share of the network to use (default: 80%).")
     ] = None
@@ -82,7 +87,7 @@ class CapacityOptions:
     growth: Annotated[str | None, typer.Option(metavar="SHARE", help="Load growth per year (default: 0%).")] = None
     years: Annotated[str | None, typer.Option(metavar="N", help="Years of growth (default: 1).")] = None
     survive: Annotated[
-        str | None, typer.Option(metavar="N", help="Broker failures that the others can absorb (default: 1).")
+        str | None, typer.Option(metavar="N", help="Number of broker failures to survive (default: 1).")
     ] = None
     brokers: Annotated[str | None, typer.Option(metavar="N", help="Plan with this number of brokers.")] = None
     measure: Annotated[

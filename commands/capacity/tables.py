@@ -133,12 +133,15 @@ def _bounds(plan: CapacityPlan) -> Table:
     rows = [
         {
             "name": bound.name.removeprefix("brokers_for_").replace("_", " "), "least": bound.least,
-            "binds": "binds" if bound.binds else "",
+            "binds": "yes" if bound.binds else "",
         }
         for bound in plan.bounds
     ]  # fmt: skip
     total = {"name": "planned", "least": plan.broker_count, "binds": ""}
-    return Table([Column("name", "BROKERS FOR"), Column("least", align="right"), Column("binds", "")], [*rows, total])
+    return Table(
+        [Column("name", "BROKERS FOR"), Column("least", "MINIMUM", align="right"), Column("binds", "LIMITING")],
+        [*rows, total],
+    )
 
 
 def _rates(measured: Measurement) -> list[dict[str, Any]]:
@@ -154,9 +157,9 @@ def _measured_table(measured: Measurement) -> Table:
 
     columns = [
         Column("client", "KCTL'S CLIENT"),
-        Column("bytes_per_s", "RATE, AT LEAST", align="right", show=lambda rate: format_value(rate, BYTES_PER_S)),
+        Column("bytes_per_s", "MINIMUM RATE", align="right", show=lambda rate: format_value(rate, BYTES_PER_S)),
         Column("records", align="right", show=lambda count: f"{count:,}"),
-        Column("bytes", "BYTES", align="right", show=lambda size: format_value(size, BYTES)),
-        Column("duration_ms", "TIME", align="right", show=lambda ms: f"{ms / 1000:.2f}s"),
+        Column("bytes", "SIZE", align="right", show=lambda size: format_value(size, BYTES)),
+        Column("duration_ms", "MEASURED", align="right", show=lambda ms: f"{ms / 1000:.2f}s"),
     ]
     return Table(columns, _rates(measured))

@@ -46,8 +46,8 @@ def create(
     layout: Annotated[
         str,
         typer.Option(
-            help="KRaft: kraft-single, kraft-combined or kraft-separate. ZooKeeper: single, pseudo-distributed or "
-            "three-node.",
+            help="ZooKeeper: single (1 broker), pseudo-distributed (1 ZooKeeper, N brokers) or three-node (3 of each). "
+            "KRaft: kraft-single (1 node), kraft-combined (N nodes) or kraft-separate (controllers and N brokers).",
             show_default=False,
         ),
     ],
@@ -62,7 +62,7 @@ def create(
         int | None, typer.Option(help="Number of controllers with kraft-separate: 1, 3 or 5 (default: 3).")
     ] = None,
     base_port: Annotated[
-        int | None, typer.Option(help="First of the consecutive ports (default: the first free range).")
+        int | None, typer.Option(help="First port; the others follow it (default: the first free range).")
     ] = None,
     chroot: Annotated[str, typer.Option(help="Path of the cluster in ZooKeeper; / for no chroot.")] = "/kafka",
     rack: Annotated[
@@ -96,8 +96,10 @@ def create(
 
     The cluster gets a context of the same name. On a terminal, or with --use, it becomes the current context.
 
-    Examples:
+    # Create a KRaft cluster of three nodes
     kctl cluster create dev --layout kraft-combined
+
+    # Create a cluster with ZooKeeper and three brokers
     kctl cluster create dev --layout pseudo-distributed --brokers 3 --config num.partitions=6
     """
     from kctl.deploy.broker_settings import read_settings
@@ -218,7 +220,8 @@ def start(ctx: typer.Context, name: Name, node: Nodes = None, dry_run: DryRun = 
 
     Waits until the cluster is ready. Paused processes resume.
 
-    Example: kctl cluster start dev
+    # Start all stopped processes
+    kctl cluster start dev
     """
     from kctl.deploy import lifecycle
     from kctl.deploy.start import DEFAULT_TIMEOUT_S
@@ -275,9 +278,10 @@ def emit_nodes(
 def stop(ctx: typer.Context, name: Name, node: Nodes = None, force: Force = False, dry_run: DryRun = False) -> None:
     """Stop the brokers of a cluster, then its ZooKeeper.
 
-    Brokers shut down in a controlled way, the controller last.
+    Brokers shut down gracefully, the controller last.
 
-    Example: kctl cluster stop dev --yes
+    # Stop all processes without asking
+    kctl cluster stop dev --yes
     """
     from kctl.deploy import lifecycle
     from kctl.deploy.stop import DEFAULT_TIMEOUT_S
@@ -313,8 +317,10 @@ def warm(
 
     Starting a cluster then takes a third less CPU. To create them, a small cluster runs for a few seconds.
 
-    Examples:
+    # Create the archives for clusters with ZooKeeper
     kctl cluster warm
+
+    # Create the archive for KRaft clusters
     kctl cluster warm --kafka-version 4.4.0
     """
     from kctl.deploy.host import LocalHost
@@ -341,7 +347,8 @@ def destroy(ctx: typer.Context, name: Name, dry_run: DryRun = False) -> None:
 
     Kills the cluster's processes. Asks for the cluster's name as confirmation.
 
-    Example: kctl cluster destroy dev --confirm-cluster dev
+    # Remove the cluster dev without asking
+    kctl cluster destroy dev --confirm-cluster dev
     """
     from kctl.contexts import config
     from kctl.deploy import destroy as library

@@ -34,11 +34,13 @@ def diagnose(
 ) -> None:
     """Find the common cause of unhealthy partitions.
 
-    Suspects are brokers, log dirs, racks and leaders. Each is ranked by two shares: the share of the unhealthy
-    partitions that lack a replica there, and the share of its own replicas that are missing. Partitions with records
-    above the high watermark, which consumers cannot read yet, are listed as well. Exit code 1 if there is a problem.
+    Suspects are brokers, log dirs, racks and leaders. They are ranked by the share of unhealthy partitions that
+    have an out-of-sync replica there, and by the share of their replicas that are out of sync. Partitions with
+    records above the high watermark, which consumers cannot read yet, are listed as well. Exits 1 if there is a
+    problem.
 
-    Example: kctl cluster diagnose --watch-for 5s
+    # Find the cause, and list ISR changes for five seconds
+    kctl cluster diagnose --watch-for 5s
     """
     from kctl.health.diagnose import diagnose as library
 

@@ -24,8 +24,10 @@ def export(
 
     Parts that cannot be read are absent from the document; a warning on stderr names them.
 
-    Example: kctl cluster export --out cluster.json
+    # Save the layout of the cluster for offline planning
+    kctl cluster export --out cluster.json
     """
+    from kctl.base.text import counted
     from kctl.cluster.export import export_cluster
 
     inv = invocation(ctx)
@@ -47,7 +49,8 @@ def export(
     inv.report_change(changed=True)
     topics = state["topics"]
     partitions = sum(len(topic["partitions"]) for topic in topics)
-    output.note(f"{out}: {len(state['brokers'])} brokers, {len(topics)} topics, {partitions} partitions")
+    counts = [(len(state["brokers"]), "broker"), (len(topics), "topic"), (partitions, "partition")]
+    output.note(f"{out}: {', '.join(counted(*each) for each in counts)}")
 
 
 def yaml_of(state: dict[str, Any]) -> str:

@@ -32,7 +32,8 @@ def kill(ctx: typer.Context, name: Name, node: Node, dry_run: DryRun = False) ->
 
     Start the process again with `kctl cluster start`.
 
-    Example: kctl cluster kill dev leader:orders-0 --yes
+    # Kill the broker that leads partition 0 of orders
+    kctl cluster kill dev leader:orders-0 --yes
     """
     _fault(invocation(ctx), name, node, "kill", dry_run=dry_run)
 
@@ -42,7 +43,8 @@ def pause(ctx: typer.Context, name: Name, node: Node, dry_run: DryRun = False) -
 
     The process keeps its connections but does not respond.
 
-    Example: kctl cluster pause dev controller --yes
+    # Pause the broker that is the controller
+    kctl cluster pause dev controller --yes
     """
     _fault(invocation(ctx), name, node, "pause", dry_run=dry_run)
 
@@ -50,7 +52,8 @@ def pause(ctx: typer.Context, name: Name, node: Node, dry_run: DryRun = False) -
 def unpause(ctx: typer.Context, name: Name, node: Node, dry_run: DryRun = False) -> None:
     """Resume a paused process.
 
-    Example: kctl cluster unpause dev 2
+    # Resume broker 2
+    kctl cluster unpause dev 2
     """
     _fault(invocation(ctx), name, node, "unpause", dry_run=dry_run)
 

@@ -39,12 +39,13 @@ def health(
 ) -> None:
     """Check the health of brokers, partitions and disks.
 
-    Exit code 1 if the cluster is not healthy.
+    Exits 1 if the cluster is not healthy.
 
     Warnings (unevenly spread leaders or replicas, partitions at min.insync.replicas) do not make a cluster unhealthy.
     If something cannot be read, the checks are incomplete and the exit code is 5.
 
-    Example: kctl cluster health --wait --timeout 2m
+    # Wait up to two minutes until the cluster is healthy
+    kctl cluster health --wait --timeout 2m
     """
     from kctl.health.model import HealthLimits
 

@@ -70,12 +70,14 @@ def restart(ctx: typer.Context, options: RestartArguments) -> None:
     """Restart a cluster, one node, or with --rolling broker by broker.
 
     Changes of config files take effect. A rolling restart stops a broker only if the remaining replicas of all its
-    partitions satisfy min.insync.replicas, and continues when all replicas are in sync again. The controller restarts
-    last, and the preferred leaders are elected at the end. Partitions that no order can protect (one replica, or no
-    more than min.insync.replicas) are listed before the start. Exit code 4: nothing was stopped. Exit code 5: the
-    restart is unfinished; run the same command again to resume. After --timeout, no more brokers are stopped.
+    partitions satisfy min.insync.replicas, and continues when all replicas are in sync again. The controller
+    restarts last, and the preferred leaders are elected at the end. Partitions that no restart order can protect
+    (one replica, or no more replicas than min.insync.replicas) are listed first. Exit code 4 means that nothing was
+    stopped; 5, that the restart is unfinished: run the same command again to resume. After --timeout, no more
+    brokers are stopped.
 
-    Example: kctl cluster restart dev --rolling --yes
+    # Restart the brokers one by one, without asking
+    kctl cluster restart dev --rolling --yes
     """
     inv = invocation(ctx)
     if options.rolling:

@@ -71,7 +71,8 @@ def status(ctx: typer.Context, name: OwnName = None) -> None:
 
     The cluster is healthy if all processes run, there is a controller, and every partition has a leader and is in sync.
 
-    Example: kctl cluster status dev
+    # Show the processes of the cluster dev
+    kctl cluster status dev
     """
     from kctl.deploy.lifecycle import status_of
 
@@ -116,7 +117,8 @@ def _status_table(status: ClusterStatus) -> Table:
 def list_(ctx: typer.Context) -> None:
     """List the clusters on this machine.
 
-    Example: kctl cluster list
+    # List all clusters
+    kctl cluster list
     """
     from kctl.deploy.host import LocalHost
     from kctl.deploy.status import list_summaries
@@ -145,7 +147,8 @@ def env(ctx: typer.Context, name: OwnName = None) -> None:
     Sets KCTL_CONTEXT, BOOTSTRAP, BOOTSTRAP_SERVERS, BOOTSTRAP_CONTROLLERS (empty with ZooKeeper), ZOOKEEPER (empty
     with KRaft) and KAFKA_CLUSTER_DIR for kctl and for scripts.
 
-    Example: eval "$(kctl cluster env dev)"
+    # Select the cluster dev in this shell
+    eval "$(kctl cluster env dev)"
     """
     from kctl.deploy.lifecycle import load_cluster
 
@@ -182,7 +185,8 @@ def logs(
 
     With -o json, each entry is a line of JSON.
 
-    Example: kctl cluster logs dev broker-1 --grep 'ERROR|WARN' --tail 20
+    # Show the last 20 warnings and errors of broker 1
+    kctl cluster logs dev broker-1 --grep 'ERROR|WARN' --tail 20
     """
     from kctl.deploy import lifecycle
     from kctl.deploy.host import LocalHost

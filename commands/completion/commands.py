@@ -76,7 +76,8 @@ def command(
 ) -> None:
     """Print the completion script for a shell.
 
-    Example: kctl completion bash > ~/.local/share/bash-completion/completions/kctl
+    # Install completion for bash
+    kctl completion bash > ~/.local/share/bash-completion/completions/kctl
     """
     if shell not in _SCRIPTS:
         raise UsageError(f"{shell!r} is not a supported shell", hint=f"use one of {', '.join(SHELLS)}")

@@ -2,12 +2,11 @@
 
     python -m kctl.commands.completion.man_pages ~/.local/share/man/man1
 
-Typer's help has plain paragraphs, code in backticks and "Example:" lines; the pages are roff with the macros of man(7).
+Typer's help has plain paragraphs, code in backticks and examples; the pages are roff with the macros of man(7).
 """
 
 from __future__ import annotations
 
-import inspect
 import re
 import sys
 from collections.abc import Iterable, Iterator
@@ -19,6 +18,7 @@ import typer
 from kctl import __version__
 from kctl.commands.app import EXIT_MEANINGS, GROUPS, load, root
 from kctl.commands.terminal.common_options import help_record, is_common
+from kctl.commands.terminal.examples import split_examples
 
 MARKER = '.\\" A manual page of kctl, made from its command tree.'
 _ENVIRONMENT = {
@@ -27,7 +27,6 @@ _ENVIRONMENT = {
     "KCTL_SCHEMA_REGISTRY": "URL of the schema registry, unless --schema-registry is set.",
     "KCTL_PARAM_NAME": "Parameter NAME of a playbook, unless -p is set.",
 }
-_EXAMPLE = re.compile(r"^Example: (.*(?:\n.+)*)", re.MULTILINE)
 _CODE = re.compile(r"`([^`]+)`")
 _WORD = re.compile(r"(?<![\w-])(--?[A-Za-z][\w-]*)")
 
@@ -60,15 +59,15 @@ def _tree(path: str, command: Any) -> Iterator[tuple[str, Any]]:
 
 def _page(path: str, command: Any) -> Iterator[str]:
     context = typer.Context(command, info_name=path)
-    summary, _, description = inspect.cleandoc(command.help or "").partition("\n\n")
-    examples = [" ".join(match.split()) for match in _EXAMPLE.findall(description)]
+    text, examples = split_examples(command.help)
+    summary, _, description = text.partition("\n\n")
     yield MARKER
     page = _escape(path.replace(" ", "-"))
     yield f'.TH "{page.upper()}" "1" "" "kctl {__version__}" "kctl manual"'
     yield from (".nh", ".ad l")  # no hyphens within names, no stretched lines
     yield from (".SH NAME", f"{page} \\- {_escape(_joined(summary).replace('`', '').rstrip('.'))}")
     yield from (".SH SYNOPSIS", f"\\fB{_escape(path)}\\fP {_escape(' '.join(command.collect_usage_pieces(context)))}")
-    yield from (".SH DESCRIPTION", *_paragraphs([summary, *_EXAMPLE.sub("", description).split("\n\n")]))
+    yield from (".SH DESCRIPTION", *_paragraphs([summary, *description.split("\n\n")]))
     yield from _section("COMMANDS", _subcommands(path, command))
     records = [(p, help_record(p, context)) for p in command.get_params(context)]
     arguments = [record for p, record in records if record and p.param_type_name == "argument"]
@@ -78,7 +77,7 @@ def _page(path: str, command: Any) -> Iterator[str]:
     if examples:
         yield ".SH EXAMPLES"
         for example in examples:
-            yield from (".PP", ".nf", ".RS 4", _line(_escape(example)), ".RE", ".fi")
+            yield from (".PP", ".nf", ".RS 4", *(_line(_escape(line)) for line in example), ".RE", ".fi")
     if path == "kctl":
         yield from _section("EXIT STATUS", ((str(int(code)), text) for code, text in EXIT_MEANINGS.items()))
         yield from _section("ENVIRONMENT", _ENVIRONMENT.items())

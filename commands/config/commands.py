@@ -23,7 +23,7 @@ app.command_of("get", "kctl.commands.config.get")
 app.command_of("explain", "kctl.commands.config.get")
 
 Force = Annotated[bool, typer.Option("--force", help="Allow changes of internal topics, such as __consumer_offsets.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Validate by the brokers, change nothing.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Let the brokers validate the change, without applying it.")]
 
 
 @app.command("set")
@@ -53,7 +53,8 @@ def set_(
     Changes are validated by the brokers, applied in one request and verified. Sensitive values are accepted only from
     a file or stdin. To change many topics at once, use kctl topic alter.
 
-    Example: kctl config set topic/orders retention.ms=86400000 --dry-run
+    # Preview a retention of one day
+    kctl config set topic/orders retention.ms=86400000 --dry-run
     """
     from kctl.cluster.config_resources import parse_resource
     from kctl.configs.edits import parse_edits
@@ -67,13 +68,14 @@ def set_(
 def unset(
     ctx: typer.Context,
     resource: Annotated[str, RESOURCE],
-    keys: Annotated[list[str], typer.Argument(metavar="KEY…")],
+    keys: Annotated[list[str], typer.Argument(metavar="KEY…", help="Configs to unset.")],
     force: Force = False,
     dry_run: DryRun = False,
 ) -> None:
     """Unset configs, so that the inherited or default value applies.
 
-    Example: kctl config unset topic/orders retention.ms --dry-run
+    # Preview the return to the default retention
+    kctl config unset topic/orders retention.ms --dry-run
     """
     from kctl.cluster.config_resources import parse_resource
     from kctl.configs.edits import removals

@@ -38,11 +38,13 @@ def diff(
         bool, typer.Option("--all", help="Include broker-specific configs: id, listeners, log dirs, rack.")
     ] = False,
 ) -> None:
-    """Show config differences between topics or brokers. Exit 1 if they differ.
+    """Show config differences between topics or brokers. Exits 1 if they differ.
 
-    Effective values are compared, wherever they are set. For sensitive configs, only whether a value is set.
+    Effective values are compared, wherever they are set. For sensitive configs, kctl compares only whether a value
+    is set.
 
-    Example: kctl config diff --all-brokers
+    # Find brokers whose configs differ
+    kctl config diff --all-brokers
     """
     from kctl.configs.diff import OF_ONE_BROKER, differences, not_compared
 

@@ -37,7 +37,8 @@ def get(
 
     -o wide adds the type, the default and whether a change requires a restart; JSON has all synonyms.
 
-    Example: kctl config get brokers
+    # Show the dynamic configs that apply to all brokers
+    kctl config get brokers
     """
     from kctl.cluster.config_resources import parse_resource
     from kctl.configs.describe import by_name, describe
@@ -78,7 +79,7 @@ def _nothing(resource: Resource) -> str:
     from kctl.cluster.config_resources import QUOTA_KINDS
 
     if resource.kind == "brokers":
-        return "nothing is set for all brokers; use --all to see what can be set"
+        return "no config is set for all brokers; use --all to list the configs that can be set"
     if resource.kind in QUOTA_KINDS:
         return f"{resource} has no quota; use --all to see what can be set"
     return f"every config of {resource} is the default; use --all to see them"
@@ -118,11 +119,12 @@ def explain(
     ctx: typer.Context,
     keys: Annotated[list[str], typer.Argument(metavar="KEY…", help="Name of a config, e.g. retention.ms.")],
 ) -> None:
-    """Explain configs: meaning, type, default, restart needed or not.
+    """Explain configs: meaning, type, default, and how to change them.
 
     The text comes from a broker, so it matches the cluster's version.
 
-    Example: kctl config explain retention.ms
+    # Explain one config
+    kctl config explain retention.ms
     """
     from kctl.configs.explain import explain as explain_keys
 

@@ -39,7 +39,8 @@ def command(ctx: typer.Context, options: ConsumeArguments) -> None:
     more records until Ctrl-C, unless --exit-eof, --until, --max-messages or --idle-timeout ends it. --timeout limits
     the wait for brokers (default: 30s) and schema registries (default: 10s), not the wait for records.
 
-    Example: kctl consume orders --from-beginning --exit-eof -o json
+    # Print all records of a topic as JSON Lines, then exit
+    kctl consume orders --from-beginning --exit-eof -o json
     """
     inv = invocation(ctx)
     request = _request(options, timeout_s=inv.timeout_s(30))

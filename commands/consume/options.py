@@ -21,7 +21,9 @@ _DECODERS = (
 class ConsumeArguments:
     """The arguments and options of the command."""
 
-    topics: Annotated[list[str] | None, typer.Argument(metavar="[TOPIC]...", show_default=False)] = None
+    topics: Annotated[
+        list[str] | None, typer.Argument(metavar="[TOPIC]...", help="Topics to read.", show_default=False)
+    ] = None
     match: Annotated[
         list[str] | None,
         typer.Option("--match", metavar="REGEX", help="Also topics whose whole name matches; repeatable."),
@@ -35,7 +37,9 @@ class ConsumeArguments:
     from_time: Annotated[
         str | None,
         typer.Option(
-            "--from", metavar="TIME", help="Start at this time: ISO 8601, UTC if no zone is given; '2h ago'; ms."
+            "--from",
+            metavar="TIME",
+            help="Start at this time: ISO 8601 (UTC if no zone is given), '2h ago', or ms since 1970.",
         ),
     ] = None
     tail: Annotated[
@@ -56,22 +60,31 @@ class ConsumeArguments:
         str | None, typer.Option(metavar="DURATION", help="Stop if no record arrives for this long, e.g. 30s.")
     ] = None
     partition: Annotated[list[str] | None, PARTITION] = None
-    group: Annotated[str | None, typer.Option(help="Read as a member of this group; commit shown records.")] = None
+    group: Annotated[
+        str | None, typer.Option(help="Read as a member of this group, and commit the offsets of shown records.")
+    ] = None
     offset_reset: Annotated[
         str | None,
-        typer.Option(metavar="earliest|latest", help="Where a group starts without a valid committed offset."),
+        typer.Option(
+            metavar="earliest|latest",
+            help="Where a group starts without a valid committed offset (default: latest, or the oldest record if the "
+            "records after the offset were deleted).",
+        ),
     ] = None
     as_classic_member: Annotated[
         bool,
         typer.Option(
             "--as-classic-member",
-            help="Also join a KIP-848 consumer group; an empty one becomes a classic group.",
+            help="Join a KIP-848 consumer group as a classic member; an empty group becomes a classic group.",
         ),
     ] = False
-    key: Annotated[str | None, typer.Option(metavar="REGEX", help="Only records whose key matches.")] = None
-    value: Annotated[str | None, typer.Option(metavar="REGEX", help="Only records whose value matches.")] = None
+    key: Annotated[str | None, typer.Option(metavar="REGEX", help="Only records whose key contains a match.")] = None
+    value: Annotated[str | None, typer.Option(metavar="REGEX", help="Only records whose value contains a match.")] = (
+        None
+    )
     header: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=REGEX", help="Only records with a matching header; repeatable.")
+        list[str] | None,
+        typer.Option(metavar="NAME=REGEX", help="Only records with a header whose value contains a match; repeatable."),
     ] = None
     json_path: Annotated[
         list[str] | None,

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 app = CommandGroup("Manage contexts: named clusters and their settings.")
 
-_NAME = typer.Argument(metavar="NAME")
-_EXISTING = typer.Argument(metavar="NAME", autocompletion=context_names)
+_NAME = typer.Argument(metavar="NAME", help="Name of the context.")
+_EXISTING = typer.Argument(metavar="NAME", help="Name of the context.", autocompletion=context_names)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,7 +63,8 @@ def _view(name: Annotated[str, _NAME], entry: Context, current: str | None) -> C
 def list_(ctx: typer.Context) -> None:
     """List the contexts; a star marks the current one.
 
-    Example: kctl context list
+    # List all contexts
+    kctl context list
     """
     from kctl.contexts.choose import current_context, list_contexts
 
@@ -77,7 +78,7 @@ def list_(ctx: typer.Context) -> None:
         Column("security.protocol", "SECURITY"),
         Column("protected"),
     ]
-    empty = "no contexts; see `kctl context add --help`, or `kctl cluster create --help`"
+    empty = "no contexts; add one with `kctl context add`, or create a cluster with `kctl cluster create`"
     invocation(ctx).emit(views, lambda: [Table(columns, jsonable(views), empty=empty)])
 
 
@@ -93,7 +94,8 @@ def show(
 ) -> None:
     """Show a context: servers and security settings, without secrets.
 
-    Example: kctl context show prod -o json
+    # Print the settings of prod as JSON
+    kctl context show prod -o json
     """
     from kctl.contexts.choose import current_context, get_context
 
@@ -132,10 +134,11 @@ def try_servers(
 ) -> None:
     """Test every server of a context; show login and permissions.
 
-    Also tests the addresses that brokers advertise, and ZooKeeper with its chroot. Exit code 1: a server is unusable or
-    belongs to another cluster. Exit code 3: no server is usable. Denied permissions are not a failure.
+    Also tests the addresses that brokers advertise, and ZooKeeper with its chroot. Exits 1 if a server is unusable
+    or belongs to another cluster, and 3 if no server is usable. Denied permissions are not a failure.
 
-    Example: kctl context test prod
+    # Test the connection to each server of prod
+    kctl context test prod
     """
     from kctl.cluster.context_check import check_context
 
@@ -175,7 +178,8 @@ def _remember_tested(target: Target, check: ContextCheck) -> None:
 def use(ctx: typer.Context, name: Annotated[str, _EXISTING], dry_run: DryRun = False) -> None:
     """Set the current context; - switches back to the previous one.
 
-    Example: kctl context use dev
+    # Make dev the current context
+    kctl context use dev
     """
     from kctl.contexts.change import use_context
     from kctl.contexts.choose import get_context, overruled_by, resolve_name
@@ -197,7 +201,8 @@ def add(
 
     Contexts never contain passwords: name an environment variable or a file instead.
 
-    Example: kctl context add prod --bootstrap-server kafka1:9093 --security-protocol SASL_SSL
+    # Add a protected cluster with TLS and a SCRAM login
+    kctl context add prod --bootstrap-server kafka1:9093 --security-protocol SASL_SSL
     --sasl-mechanism SCRAM-SHA-512 --sasl-username ops --sasl-password-env PROD_PASSWORD --protected
     """
     from kctl.base.address import parse_servers
@@ -249,7 +254,8 @@ app.command("import")(import_)
 def remove(ctx: typer.Context, name: Annotated[str, _EXISTING], dry_run: DryRun = False) -> None:
     """Remove a context. The cluster itself is not affected.
 
-    Example: kctl context remove old --yes
+    # Remove the context old without asking
+    kctl context remove old --yes
     """
     from kctl.contexts import config
     from kctl.contexts.change import remove_context

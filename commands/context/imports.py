@@ -48,7 +48,8 @@ def import_(
 
     Each password is copied to a separate file that only you can read. Either all contexts are imported, or none.
 
-    Example: kctl context import client.properties --name prod --protected --dry-run
+    # Preview the import of a Kafka client's settings
+    kctl context import client.properties --name prod --protected --dry-run
     """
     from kctl.contexts.imports import ImportAction, apply_import, plan_import
 

@@ -39,7 +39,8 @@ def command(
 
     Creates a cluster with one ZooKeeper and three brokers. Removes it at the end, also on Ctrl-C, unless --keep is set.
 
-    Example: kctl demo --keep
+    # Run the tour, and keep the cluster for experiments
+    kctl demo --keep
     """
     from kctl.deploy import store
 

@@ -45,7 +45,8 @@ def list_(
 ) -> None:
     """List groups: type, state, coordinator and members.
 
-    Example: kctl group list --state stable
+    # List the groups in the state stable
+    kctl group list --state stable
     """
     from kctl.commands.group.choice import hidden
     from kctl.groups.overview import GroupSummary, summaries
@@ -92,7 +93,7 @@ def _type_name(group_type: str | None) -> str:
 @app.command()
 def describe(
     ctx: typer.Context,
-    groups: Annotated[list[str] | None, typer.Argument(metavar="[GROUP]…")] = None,
+    groups: Annotated[list[str] | None, typer.Argument(metavar="[GROUP]…", help="Groups to show.")] = None,
     match: Annotated[list[str] | None, MATCH] = None,
     type_: Annotated[list[str] | None, TYPE] = None,
     watch: Annotated[bool, WATCH] = False,
@@ -100,9 +101,10 @@ def describe(
 ) -> None:
     """Describe groups: members, committed offsets and lag.
 
-    Share groups have start offsets instead; streams groups also have a topology and tasks.
+    Share groups have start offsets instead of committed offsets; streams groups also have a topology and tasks.
 
-    Example: kctl group describe billing
+    # Describe one group
+    kctl group describe billing
     """
     from kctl.commands.group.choice import choose, hidden
     from kctl.groups.overview import describe as describe_all
@@ -210,7 +212,7 @@ def _topology_table(topology: Topology) -> Table:
 @app.command()
 def members(
     ctx: typer.Context,
-    groups: Annotated[list[str] | None, typer.Argument(metavar="[GROUP]…")] = None,
+    groups: Annotated[list[str] | None, typer.Argument(metavar="[GROUP]…", help="Groups to show.")] = None,
     match: Annotated[list[str] | None, MATCH] = None,
     type_: Annotated[list[str] | None, TYPE] = None,
 ) -> None:
@@ -218,7 +220,8 @@ def members(
 
     -o wide adds racks, epochs and, for KIP-848 groups, the target assignment.
 
-    Example: kctl group members billing -o wide
+    # Show the members of one group, with racks and epochs
+    kctl group members billing -o wide
     """
     from kctl.commands.group.choice import choose
     from kctl.groups.overview import MemberRow, member_rows

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def delete(
     ctx: typer.Context,
-    groups: Annotated[list[str] | None, typer.Argument(metavar="[GROUP]…")] = None,
+    groups: Annotated[list[str] | None, typer.Argument(metavar="[GROUP]…", help="Groups to delete.")] = None,
     match: Annotated[list[str] | None, MATCH] = None,
     type_: Annotated[list[str] | None, TYPE] = None,
     expect: Annotated[int | None, EXPECT] = None,
@@ -35,7 +35,8 @@ def delete(
 
     To keep the offsets for `kctl group import`, run `kctl group export` first.
 
-    Example: kctl group delete billing --dry-run
+    # Show the committed offsets that would be lost
+    kctl group delete billing --dry-run
     """
     from kctl.groups import basis
     from kctl.groups.delete import delete_groups, plan_delete
@@ -116,7 +117,7 @@ def _offsets_table(rows: Sequence[DeletedOffset], *, with_result: bool = True) -
 
 def delete_offsets(
     ctx: typer.Context,
-    group: Annotated[str, typer.Argument(metavar="GROUP")],
+    group: Annotated[str, typer.Argument(metavar="GROUP", help="Group with the offsets.")],
     topic: Annotated[list[str] | None, TOPIC] = None,
     dry_run: Annotated[bool, DRY_RUN] = False,
 ) -> None:
@@ -124,7 +125,8 @@ def delete_offsets(
 
     Brokers refuse this for topics that a member subscribes to.
 
-    Example: kctl group delete-offsets billing --topic orders --dry-run
+    # Show the committed offsets of one topic that would be lost
+    kctl group delete-offsets billing --topic orders --dry-run
     """
     from kctl.groups import basis
     from kctl.groups.delete import delete_offsets as delete_them

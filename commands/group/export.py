@@ -21,7 +21,7 @@ from kctl.errors import UsageError
 
 def export(
     ctx: typer.Context,
-    groups: Annotated[list[str] | None, typer.Argument(metavar="[GROUP]…")] = None,
+    groups: Annotated[list[str] | None, typer.Argument(metavar="[GROUP]…", help="Groups to export.")] = None,
     match: Annotated[list[str] | None, MATCH] = None,
     type_: Annotated[list[str] | None, TYPE] = None,
     topic: Annotated[list[str] | None, TOPIC] = None,
@@ -31,7 +31,8 @@ def export(
 
     Without --out, writes to stdout: a table on a terminal, otherwise JSON, or the format of -o.
 
-    Example: kctl group export billing > billing.json
+    # Save the committed offsets of one group
+    kctl group export billing > billing.json
     """
     from kctl.commands.terminal.out_file import ask_to_replace, write_whole
     from kctl.groups.export import exported
@@ -71,7 +72,10 @@ def export(
 def import_(
     ctx: typer.Context,
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="File from `kctl group export` or CSV of Kafka's tool; - is stdin.")
+        Path,
+        typer.Argument(
+            metavar="FILE", help="File from `kctl group export`, or a CSV file of kafka-consumer-groups; - is stdin."
+        ),
     ],
     group: Annotated[list[str] | None, typer.Option(help="Only this group; repeatable.")] = None,
     topic: Annotated[list[str] | None, TOPIC] = None,
@@ -79,7 +83,8 @@ def import_(
 ) -> None:
     """Commit the offsets in a file; creates missing groups.
 
-    Example: kctl group import offsets.json --dry-run
+    # Show which offsets would be committed
+    kctl group import offsets.json --dry-run
     """
     from kctl.cluster.groups.names import check_group_id
     from kctl.groups.offsets_file import by_group, read_offsets_file

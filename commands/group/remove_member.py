@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def remove_member(
     ctx: typer.Context,
-    group: Annotated[str, typer.Argument(metavar="GROUP")],
+    group: Annotated[str, typer.Argument(metavar="GROUP", help="Group of the members.")],
     member: Annotated[
         list[str] | None, typer.Option(metavar="ID", help="Remove the member with this member id; repeatable.")
     ] = None,
@@ -33,9 +33,10 @@ def remove_member(
 ) -> None:
     """Remove dead members before their session times out.
 
-    A member that still runs rejoins the group.
+    A member that is still running rejoins the group.
 
-    Example: kctl group remove-member billing --all --dry-run
+    # Show the members that would be removed
+    kctl group remove-member billing --all --dry-run
     """
     from kctl.groups.basis import of_members
     from kctl.groups.remove_members import plan_remove, remove_members

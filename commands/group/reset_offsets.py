@@ -40,7 +40,7 @@ _TARGETS = (
 class ResetArguments:
     """The arguments and options of the command."""
 
-    groups: Annotated[list[str] | None, typer.Argument(metavar="[GROUP]…")] = None
+    groups: Annotated[list[str] | None, typer.Argument(metavar="[GROUP]…", help="Groups to reset.")] = None
     match: Annotated[list[str] | None, MATCH] = None
     type_: Annotated[list[str] | None, TYPE] = None
     expect: Annotated[int | None, EXPECT] = None
@@ -60,15 +60,17 @@ class ResetArguments:
         ),
     ] = None
     by_duration: Annotated[
-        str | None, typer.Option(metavar="DURATION", help="Reset to the offset at this long ago, e.g. 90m or PT1H30M.")
+        str | None,
+        typer.Option(metavar="DURATION", help="Reset to the first message of the last DURATION, e.g. 90m or PT1H30M."),
     ] = None
-    shift_by: Annotated[str | None, typer.Option(metavar="±N", help="Move forward or back by this many messages.")] = (
+    shift_by: Annotated[str | None, typer.Option(metavar="±N", help="Move the offset forward by N, or back by -N.")] = (
         None
     )
     from_file: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Reset to the offsets in an export, a plan or CSV of Kafka's tool; - is stdin."
+            metavar="FILE",
+            help="Reset to the offsets in an export, a plan, or a CSV file of kafka-consumer-groups; - is stdin.",
         ),
     ] = None
     from_group: Annotated[
@@ -83,10 +85,11 @@ class ResetArguments:
 def reset_offsets(ctx: typer.Context, options: ResetArguments) -> None:
     """Reset committed offsets of groups without members.
 
-    Out-of-range offsets are clamped to the log. The plan is shown and confirmed, and the result is verified. -o kafka
-    prints the plan as CSV of Kafka's tool.
+    Out-of-range offsets are clamped to the log. The plan is shown and confirmed, and the result is verified. -o
+    kafka prints the plan in the CSV format of kafka-consumer-groups.
 
-    Example: kctl group reset-offsets billing --topic orders:0,1 --by-duration 2h --dry-run
+    # Preview a reset of two partitions to two hours ago
+    kctl group reset-offsets billing --topic orders:0,1 --by-duration 2h --dry-run
     """
     from kctl.groups.reset import plan_reset
     from kctl.groups.topic_choice import parse_choices

@@ -65,9 +65,9 @@ class LagOptions:
     at: Annotated[
         str | None, typer.Option(metavar="TIME", help="Show the lag as of this time, UTC if no zone is given.")
     ] = None
-    window: Annotated[int, typer.Option(min=_MIN_WINDOW, max=1000, help="Number of readings that decide a status.")] = (
-        10
-    )
+    window: Annotated[
+        int, typer.Option(min=_MIN_WINDOW, max=1000, help="Number of snapshots that decide a status.")
+    ] = 10
     lookback: Annotated[
         str, typer.Option(metavar="DURATION", help="How far back to read snapshots for time lags and last commits.")
     ] = "1h"
@@ -98,7 +98,8 @@ class LagOptions:
         list[str] | None,
         typer.Option(
             metavar="LIMIT",
-            help="Exit 1 if a row breaks the limit: WARN, ERR, 'lag>N', 'time-lag>5m', 'loss<1h'; repeatable.",
+            help="Exit 1 if a row reaches a limit: WARN, ERR, 'lag>N', 'time-lag>5m', 'loss<1h' (a loss within 1h); "
+            "repeatable.",
         ),
     ] = None
     max_lag: Annotated[int | None, typer.Option(min=0, help=MAX_LAG_HELP)] = None
@@ -114,10 +115,11 @@ def lag(ctx: typer.Context, options: LagOptions) -> None:
     """Report consumer lag, rates and losses, now or over time.
 
     The cluster alone shows lag and messages already lost. A store (--store) adds the age of unread messages, rates,
-    when the group catches up, when unread messages are deleted, and a status by Burrow's rules: OK, WARN, STOP, STALL
-    or REWIND. `kctl lag` is faster and shows none of that. -o wide adds offsets, rates and members.
+    when the group catches up, when unread messages are deleted, and a status by Burrow's rules: OK, WARN, STOP,
+    STALL or REWIND. `kctl lag` is faster, but shows only lag and losses. -o wide adds offsets, rates and members.
 
-    Example: kctl history lag --store ./snapshots --last 15m --worst 10 --fail-on ERR --fail-on 'loss<1h'
+    # Show the ten worst rows; exit 1 on an error or a loss within the hour
+    kctl history lag --store ./snapshots --last 15m --worst 10 --fail-on ERR --fail-on 'loss<1h'
     """
     report_lag(invocation(ctx), options, OwnProcesses)
 

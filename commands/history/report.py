@@ -43,7 +43,7 @@ class ReportOptions:
     group: GroupGlobs = None
     match: Annotated[list[str] | None, MATCH] = None
     topic: TopicGlobs = None
-    window: Annotated[int, typer.Option(min=2, max=1000, help="Number of readings that decide a status.")] = 10
+    window: Annotated[int, typer.Option(min=2, max=1000, help="Number of snapshots that decide a status.")] = 10
     allowed_lag: Annotated[int, typer.Option(min=0, help="Lag up to this many messages counts as caught up.")] = 0
     worst: Annotated[int, typer.Option(min=1, help="Maximum rows per terminal table; the page has more.")] = 20
 
@@ -54,9 +54,10 @@ def report(ctx: typer.Context, options: ReportOptions) -> None:
 
     Problems come first. The HTML page is one file that needs no network: charts, a status timeline for each group,
     upcoming message losses and full disks, and tables to sort and filter. Values match `kctl history lag` and `kctl
-    history retention`. -o wide has more columns, -o json everything the page shows.
+    history retention`. -o wide adds columns; -o json has everything that the page shows.
 
-    Example: kctl history report --store ./snapshots --last 24h --html report.html
+    # Write an HTML report on the last day
+    kctl history report --store ./snapshots --last 24h --html report.html
     """
     report_store(invocation(ctx), options, OwnProcesses)
 

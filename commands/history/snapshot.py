@@ -55,10 +55,12 @@ class SnapshotOptions:
 def snapshot(ctx: typer.Context, options: SnapshotOptions) -> None:
     """Collect snapshots of a cluster into a store.
 
-    A snapshot has offsets, groups, logs, log dirs and configs. Reports over time read the store. A pass is stored
-    completely or not at all. Hours that have ended are compacted. With -o json, prints one line per pass.
+    A snapshot has offsets, groups, logs, log dirs and configs. Reports over time read the store. A snapshot is
+    stored completely or not at all. Snapshots of past hours are compacted. With -o json, prints one line per
+    snapshot.
 
-    Example: kctl history snapshot --store ./snapshots --every 60s --for 1h
+    # Collect a snapshot each minute for an hour
+    kctl history snapshot --store ./snapshots --every 60s --for 1h
     """
     collect_snapshots(invocation(ctx), options)
 

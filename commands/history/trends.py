@@ -59,7 +59,7 @@ class TrendsOptions:
     group: GroupGlobs = None
     match: Annotated[list[str] | None, MATCH] = None
     topic: TopicGlobs = None
-    top: Annotated[int | None, typer.Option(min=1, help="Show only this many, largest change first.")] = None
+    top: Annotated[int | None, typer.Option(min=1, help="Show only this many rows, largest change first.")] = None
     parquet: Parquet = None
     overwrite: Overwrite = False
 
@@ -68,10 +68,11 @@ class TrendsOptions:
 def trends(ctx: typer.Context, options: TrendsOptions) -> None:
     """Show trends of lag, topics or disks over weeks and months.
 
-    Each completed hour and day of snapshots is rolled up. Roll-ups remain when snapshots expire. A table has a line for
-    each group and topic, topic, or log dir; other formats have a row for each period.
+    Snapshots are rolled up by hour and by day, each once it has ended. Rollups are kept when snapshots expire. A
+    table has one row per group and topic, per topic, or per log dir; other formats have one row per period.
 
-    Example: kctl history trends --store ./snapshots --of groups --every day --last 30d
+    # Show the daily lag of groups over 30 days
+    kctl history trends --store ./snapshots --of groups --every day --last 30d
     """
     report_trends(invocation(ctx), options, OwnProcesses)
 

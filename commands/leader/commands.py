@@ -45,16 +45,17 @@ def status(
             metavar="PERCENT",
             min=0,
             max=100,
-            help="Exit 1 if a broker's share of preferred partitions led by others exceeds this.",
+            help="Exit 1 if other brokers lead more than this share of the partitions that prefer a broker.",
         ),
     ] = 10.0,
 ) -> None:
     """Show the leader imbalance, and non-preferred leaders.
 
-    The imbalance is counted per broker, as by the controller for leader.imbalance.per.broker.percentage (default: 10).
-    Exits 1 also if a partition has no leader.
+    The imbalance is computed per broker, as the controller does for leader.imbalance.per.broker.percentage
+    (default: 10). Also exits 1 if a partition has no leader.
 
-    Example: kctl leader status --max-imbalance 0
+    # Exit 1 if any partition has a non-preferred leader
+    kctl leader status --max-imbalance 0
     """
     from kctl.leader.status import read_leader_status
 
@@ -96,12 +97,14 @@ def elect(
 ) -> None:
     """Elect leaders, and report the new leaders.
 
-    Clients of a partition pause briefly while its leader changes. A partition whose preferred replica is not in sync is
-    skipped: exit 1. An unclean election must be confirmed with the cluster's name, even with --yes: records that exist
-    only on replicas that are down are lost. A partition with eligible leader replicas (KIP-966) is skipped: start their
-    brokers, and the controller elects one that has every committed record.
+    Clients of a partition pause briefly while its leader changes. A partition whose preferred replica is not in
+    sync is skipped, and the exit code is 1. An unclean election must be confirmed with the cluster's name, even
+    with --yes: records that exist only on replicas that are down are lost. A partition with eligible leader
+    replicas (KIP-966) is skipped: start their brokers, and the controller elects one that has every committed
+    record.
 
-    Example: kctl leader elect --preferred --topic orders
+    # Return the leadership of one topic to its preferred replicas
+    kctl leader elect --preferred --topic orders
     """
     if preferred == unclean:
         raise UsageError("set either --preferred or --unclean", hint="--preferred loses no records")
@@ -181,10 +184,11 @@ def balance(
 ) -> None:
     """Balance leaders over the live brokers, then elect them.
 
-    Reorders replicas with as few changes as possible; no data is moved. With --topic or --match, the leaders of these
-    topics are balanced among themselves. If interrupted, run it again.
+    Reorders replicas with as few changes as possible; no data is moved. With --topic or --match, only the leaders
+    of these topics are balanced. If interrupted, run it again.
 
-    Example: kctl leader balance --dry-run
+    # Preview the new leaders
+    kctl leader balance --dry-run
     """
     from kctl.leader import operations
 

@@ -36,7 +36,8 @@ def list_(
 ) -> None:
     """List playbooks and whether they change anything.
 
-    Example: kctl playbook list
+    # List the shipped playbooks
+    kctl playbook list
     """
     from kctl.playbook.lint.problems import errors_of
     from kctl.playbook.load import examine
@@ -72,9 +73,10 @@ def show(
     ctx: typer.Context,
     name: Annotated[str, typer.Argument(metavar="PLAYBOOK", help="Name of a shipped playbook, or a file.")],
 ) -> None:
-    """Show a playbook's parameters and steps; mark changing steps.
+    """Show parameters and steps; mark the steps that change something.
 
-    Example: kctl playbook show topic-audit
+    # Show a shipped playbook
+    kctl playbook show topic-audit
     """
     from kctl.playbook.load import load_playbook
     from kctl.playbook.overview import details_of
@@ -130,7 +132,8 @@ def schema_(ctx: typer.Context) -> None:
 
     To use it, add this line to a playbook: # yaml-language-server: $schema=playbook.schema.json
 
-    Example: kctl playbook schema > playbook.schema.json
+    # Save the schema for an editor
+    kctl playbook schema > playbook.schema.json
     """
     from kctl.playbook import schema
 

@@ -30,7 +30,8 @@ def lint(
     Exits 2 if there are errors, 0 if there are only warnings. Does not connect to a cluster. Positions are
     FILE:LINE:COLUMN, which editors and CI systems turn into links.
 
-    Example: kctl playbook lint topic-audit
+    # Check a shipped playbook
+    kctl playbook lint topic-audit
     """
     from kctl.playbook.lint.problems import errors_of, problem_row
     from kctl.playbook.load import examine

@@ -46,7 +46,8 @@ def resume(
     The run uses the playbook as it was at the start. Steps that may have run already and are not safe to repeat
     (produce, a program) require --redo or --skip.
 
-    Example: kctl playbook resume 20261122T101500.123Z-4711 --redo load-orders
+    # Resume a run, and repeat the step load-orders
+    kctl playbook resume 20261122T101500.123Z-4711 --redo load-orders
     """
     from kctl.base import journal
     from kctl.playbook.run import run_journal

@@ -74,7 +74,8 @@ def run(
     step: Ask = False,
     from_: Annotated[str | None, typer.Option("--from", metavar="STEP", help="Start at this step.")] = None,
     limit: Annotated[
-        list[str] | None, typer.Option("--limit", metavar="STEP", help="Run only this step and final ones; repeatable.")
+        list[str] | None,
+        typer.Option("--limit", metavar="STEP", help="Run only this step and the final steps; repeatable."),
     ] = None,
     junit: JUnit = None,
 ) -> None:
@@ -83,7 +84,8 @@ def run(
     Shows the steps that change something and asks once for confirmation. A journal records each step; after a crash or
     a failure, `kctl playbook resume` resumes the run. Exits 1 if a check of the playbook failed.
 
-    Example: kctl playbook run topic-audit -p replication_factor=1 -p min_insync_replicas=1 --check
+    # Preview a shipped playbook with two parameters
+    kctl playbook run topic-audit -p replication_factor=1 -p min_insync_replicas=1 --check
     """
     from kctl.playbook.load import load_playbook
     from kctl.playbook.parameters import collect, misspelled, read_values

@@ -17,7 +17,8 @@ def status(
 ) -> None:
     """Show the state of playbook runs.
 
-    Example: kctl playbook status
+    # List all runs
+    kctl playbook status
     """
     from kctl.playbook.run.resume import RunOverview, overview, overviews
     from kctl.playbook.run.run_journal import path_of, state_of

@@ -34,12 +34,13 @@ _STDIN = Path("-")
 
 @takes_options(ProduceArguments)
 def command(ctx: typer.Context, options: ProduceArguments) -> None:
-    """Write lines of stdin or files to a topic, or generated values.
+    """Write lines from stdin or files, or generated values, to a topic.
 
     Prints how many records were acknowledged. Stops at the first record that is not acknowledged (exit code 5), and
     reports which lines are missing.
 
-    Example: kctl produce orders --key-separator : < orders.txt
+    # Send each line of a file, split into key and value at the colon
+    kctl produce orders --key-separator : < orders.txt
     """
     from kctl.records.produce.input import check_files
 

@@ -41,7 +41,7 @@ class OnBadLine(str, Enum):
 class ProduceArguments:
     """The arguments and options of the command."""
 
-    topic: Annotated[str, typer.Argument(metavar="TOPIC")]
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Topic to write to.")]
     file: Annotated[list[Path] | None, typer.Option(help="Read this file instead of stdin; repeatable.")] = None
     format_: Annotated[
         Format, typer.Option("--format", help="text, hex, base64: a line is a value. json: as from consume -o json.")
@@ -73,7 +73,8 @@ class ProduceArguments:
     timestamp: Annotated[
         str | None,
         typer.Option(
-            metavar="TIME", help="Timestamp of all records: ISO 8601 (UTC if no zone is given), '2h ago', or ms."
+            metavar="TIME",
+            help="Timestamp of all records: ISO 8601 (UTC if no zone is given), '2h ago', or ms since 1970.",
         ),
     ] = None
     template: Annotated[

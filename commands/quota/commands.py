@@ -21,9 +21,9 @@ app = CommandGroup()
 _USER = typer.Option("--user", metavar="NAME", help="Quotas of this user.")
 _CLIENT = typer.Option("--client-id", metavar="NAME", help="Quotas of this client id; with --user, of the combination.")
 _IP = typer.Option("--ip", metavar="ADDRESS", help="Quotas of connections from this IP address.")
-_USERS = typer.Option("--user-defaults", help="Default quotas of all users without their own.")
-_CLIENTS = typer.Option("--client-defaults", help="Default quotas of all client ids without their own.")
-_IPS = typer.Option("--ip-defaults", help="Default quotas of all addresses without their own.")
+_USERS = typer.Option("--user-defaults", help="Default quotas, for users without their own.")
+_CLIENTS = typer.Option("--client-defaults", help="Default quotas, for client ids without their own.")
+_IPS = typer.Option("--ip-defaults", help="Default quotas, for addresses without their own.")
 _DRY_RUN = typer.Option("--dry-run", help="Let the brokers validate the change, without applying it.")
 
 
@@ -39,7 +39,8 @@ def list_(
 ) -> None:
     """List client quotas (default: all).
 
-    Example: kctl quota list -o json
+    # Print all quotas as JSON
+    kctl quota list -o json
     """
     from kctl.access.quotas import Quota, list_quotas, quota_rows
 
@@ -72,7 +73,7 @@ def _entity(
 @app.command("set")
 def set_(
     ctx: typer.Context,
-    quotas: Annotated[list[str], typer.Argument(metavar="KEY=VALUE…")],
+    quotas: Annotated[list[str], typer.Argument(metavar="KEY=VALUE…", help="Quotas to set.")],
     user: Annotated[str | None, _USER] = None,
     client_id: Annotated[str | None, _CLIENT] = None,
     ip: Annotated[str | None, _IP] = None,
@@ -86,7 +87,8 @@ def set_(
     Users and client ids: producer_byte_rate, consumer_byte_rate (bytes per second, e.g. 10MB), request_percentage,
     controller_mutation_rate. Addresses: connection_creation_rate. Each broker enforces its quotas independently.
 
-    Example: kctl quota set --user alice producer_byte_rate=10MB consumer_byte_rate=20MB --dry-run
+    # Preview limits for the user alice
+    kctl quota set --user alice producer_byte_rate=10MB consumer_byte_rate=20MB --dry-run
     """
     from kctl.access.quotas import parse_quota
 
@@ -103,7 +105,7 @@ def set_(
 @app.command()
 def unset(
     ctx: typer.Context,
-    keys: Annotated[list[str], typer.Argument(metavar="KEY…")],
+    keys: Annotated[list[str], typer.Argument(metavar="KEY…", help="Quotas to unset, e.g. producer_byte_rate.")],
     user: Annotated[str | None, _USER] = None,
     client_id: Annotated[str | None, _CLIENT] = None,
     ip: Annotated[str | None, _IP] = None,
@@ -113,9 +115,10 @@ def unset(
     if_exists: Annotated[bool, typer.Option("--if-exists", help="Skip quotas that are not set.")] = False,
     dry_run: Annotated[bool, _DRY_RUN] = False,
 ) -> None:
-    """Unset client quotas. The next more general quota then applies, or none.
+    """Unset client quotas. The next less specific quota then applies, if any.
 
-    Example: kctl quota unset --user alice producer_byte_rate --dry-run
+    # Preview the removal of alice's producer limit
+    kctl quota unset --user alice producer_byte_rate --dry-run
     """
     from kctl.access.quotas import check_key
 

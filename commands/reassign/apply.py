@@ -36,7 +36,8 @@ def apply(
     leaders are elected, and throttles are restored. Replication is not throttled unless --throttle is set, whatever
     rate the plan's estimate assumes.
 
-    Example: kctl topic reassign apply plan.json --throttle 50MB/s
+    # Apply a plan, with a replication limit per broker
+    kctl topic reassign apply plan.json --throttle 50MB/s
     """
     from kctl.reassign.plan_file.read import read_plan
     from kctl.reassign.run.operations import ApplyRequest

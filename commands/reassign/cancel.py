@@ -19,18 +19,17 @@ def cancel(
     ctx: typer.Context,
     plan: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="Cancel the moves in flight of this plan, started elsewhere; needs no journal."
-        ),
+        typer.Option(metavar="FILE", help="Cancel the in-flight moves of a plan that was started on another machine."),
     ] = None,
     dry_run: DryRun = False,
 ) -> None:
     """Cancel a run: moves in flight return to the original replicas.
 
-    Throttles are restored; with --plan they are deleted, after each is listed. Partitions that reached their target
-    stay there; `rollback` moves them back.
+    Throttles are restored; with --plan, they are listed and then deleted. Partitions that reached their target stay
+    there; `rollback` moves them back.
 
-    Example: kctl topic reassign cancel
+    # Cancel the run on this machine
+    kctl topic reassign cancel
     """
     from kctl.reassign.run import operations
 

@@ -19,7 +19,8 @@ def pause(
 ) -> None:
     """Pause a run after its current batch; restores throttles.
 
-    Example: kctl topic reassign pause
+    # Pause the run on this machine
+    kctl topic reassign pause
     """
     from kctl.reassign.run import operations
     from kctl.reassign.run.steps import ReassignmentOutcome

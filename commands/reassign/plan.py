@@ -38,7 +38,8 @@ class PlanOptions:
         list[str] | None, typer.Option(metavar=_BROKERS, help="Move all replicas off these brokers; repeatable.")
     ] = None
     add_broker: Annotated[
-        list[str] | None, typer.Option(metavar=_BROKERS, help="New brokers to give an even share; repeatable.")
+        list[str] | None,
+        typer.Option(metavar=_BROKERS, help="Give these brokers an even share of the replicas; repeatable."),
     ] = None
     brokers: Annotated[
         list[str] | None, typer.Option(metavar=_BROKERS, help="Place all replicas evenly on these brokers.")
@@ -61,7 +62,11 @@ class PlanOptions:
         typer.Option(metavar=_BROKERS, help="Brokers that receive nothing and keep their replicas; repeatable."),
     ] = None
     tolerance: Annotated[
-        str | None, typer.Option(metavar="SHARE", help="Allowed deviation from the mean, e.g. 0.1 or 10%.")
+        str | None,
+        typer.Option(
+            metavar="SHARE",
+            help="Allowed deviation from the mean, e.g. 0.1 or 10% (default: 10% for bytes, none for counts).",
+        ),
     ] = None
     topic: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Plan only this topic; repeatable.")] = None
     match: Annotated[
@@ -73,9 +78,12 @@ class PlanOptions:
     topics_file: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Plan only these topics: one name per line, or Kafka's JSON.")
     ] = None
-    max_moves: Annotated[int | None, typer.Option(min=0, help="Stop after this many replica moves.")] = None
+    max_moves: Annotated[
+        int | None, typer.Option(min=0, help="Plan at most this many replica moves (default: no limit).")
+    ] = None
     max_bytes: Annotated[
-        str | None, typer.Option(metavar="SIZE", help="Stop after this many bytes to copy, e.g. 500GB.")
+        str | None,
+        typer.Option(metavar="SIZE", help="Plan to copy at most this many bytes, e.g. 500GB (default: no limit)."),
     ] = None
     throttle: Annotated[
         str | None, typer.Option(metavar="RATE", help="Rate used for the estimate (default: 50MB/s per broker).")
@@ -96,12 +104,13 @@ class PlanOptions:
 def plan(ctx: typer.Context, options: PlanOptions) -> None:
     """Plan the fewest moves that reach the goals, with a lower bound.
 
-    Changes nothing. Plans all topics by default, including internal topics (__consumer_offsets), because a removed
-    broker must not keep them. The estimate assumes 50MB/s per broker unless --throttle is set; `apply` runs without a
-    throttle unless its own --throttle is set. -o json prints the plan file, which kafka-reassign-partitions
-    accepts as well; -o wide shows every row. Exits 1 if the plan does not reach all goals.
+    Changes nothing. Plans all topics by default, including internal topics, because a removed broker must not keep
+    a replica of any. The estimate assumes 50MB/s per broker unless --throttle is set; `apply` runs without a
+    throttle unless its own --throttle is set. -o json prints the plan file, which kafka-reassign-partitions accepts
+    as well; -o wide shows every row. Exits 1 if the plan does not reach all goals.
 
-    Example: kctl topic reassign plan --remove-broker 3 --out plan.json
+    # Plan to move all replicas off broker 3
+    kctl topic reassign plan --remove-broker 3 --out plan.json
     """
     from kctl.reassign.planner.planning import PlanRequest, plan_request
 

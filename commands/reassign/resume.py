@@ -23,10 +23,11 @@ def resume(
 ) -> None:
     """Resume a run that was killed, stopped or paused.
 
-    Moves that the brokers completed in the meantime are not repeated; moves in flight continue. If the run was being
-    canceled, the cancellation continues.
+    Moves that the brokers completed in the meantime are not repeated; moves in flight continue. If the run was
+    being canceled, the cancellation continues.
 
-    Example: kctl topic reassign resume --throttle 100MB/s
+    # Resume the run on this machine with a new throttle
+    kctl topic reassign resume --throttle 100MB/s
     """
     from kctl.reassign.run import operations
     from kctl.reassign.run.run_status import read_run

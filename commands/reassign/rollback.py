@@ -36,7 +36,8 @@ def rollback(
 
     Checks, confirmation and batches are the same as for apply.
 
-    Example: kctl topic reassign rollback --throttle 50MB/s
+    # Reverse the last run on this machine
+    kctl topic reassign rollback --throttle 50MB/s
     """
     from kctl.reassign.plan_file.read import read_plan, reversed_plan
     from kctl.reassign.run.operations import ApplyRequest, last_run_reversed

@@ -17,11 +17,12 @@ def show(
 ) -> None:
     """Show a saved plan. Sends no request to a broker.
 
-    The cluster may have changed since: `apply --dry-run` checks the plan against it, and `verify` compares them
-    afterwards. -o json prints the file itself, -o wide shows every row. Exits 0 even if the plan does not reach its
-    goals.
+    The cluster may have changed since the plan was made: `apply --dry-run` checks the plan against the cluster, and
+    `verify` checks the result of a run. -o json prints the file itself, -o wide shows every row. Exits 0 even if
+    the plan does not reach its goals.
 
-    Example: kctl topic reassign show plan.json
+    # Show the moves of a plan
+    kctl topic reassign show plan.json
     """
     from kctl.commands.reassign.plan_tables import change_rows, plan_tables, unknown_tables
     from kctl.reassign.plan_file.read import load_document, parse_plan, read_bytes, text_of_file

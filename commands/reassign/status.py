@@ -15,9 +15,10 @@ from kctl.commands.terminal.watching import INTERVAL, WATCH, PassOutput, Watchin
 def status(
     ctx: typer.Context, watch: Annotated[bool, WATCH] = False, interval: Annotated[str, INTERVAL] = "2s"
 ) -> None:
-    """Show the last run of this machine and all moves of the cluster.
+    """Show the last run on this machine and all moves in the cluster.
 
-    Example: kctl topic reassign status -o json
+    # Print the state of the run and of all moves as JSON
+    kctl topic reassign status -o json
     """
     from kctl.reassign.run.run_status import read_status
 

@@ -29,7 +29,8 @@ def verify(
 
     Exits 0 if it is, 1 if something remains. Changes nothing.
 
-    Example: kctl topic reassign verify plan.json
+    # Check that all moves of a plan are complete
+    kctl topic reassign verify plan.json
     """
     from kctl.reassign.plan_file.read import read_plan
     from kctl.reassign.run import operations

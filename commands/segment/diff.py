@@ -38,7 +38,8 @@ def diff(
     only starts later, ends earlier or is compacted further. Exit code 1: they diverge, one is damaged, or one lacks
     records that compaction does not explain (cleaner-offset-checkpoint of the log dir, or --compacted).
 
-    Example: kctl segment diff broker1/orders-0 broker2/orders-0
+    # Compare copies of the partition folders of two brokers
+    kctl segment diff broker1/orders-0 broker2/orders-0
     """
     from kctl.segment.diff.report import diff as compare
     from kctl.segment.log.partition_log import partition_log

@@ -46,18 +46,21 @@ _ONLY_FOR_KAFKA = ("index_sanity_check", "verify_index_only", "skip_record_metad
 def dump(ctx: typer.Context, options: DumpArguments) -> None:
     """Show the batches or records of log files.
 
-    Exit code 1 if a file is damaged. Output formats: table, wide, json (JSON Lines), csv and kafka; not yaml. Damaged
+    Exits 1 if a file is damaged. Output formats: table, wide, json (JSON Lines), csv and kafka; not yaml. Damaged
     batches are reported even if a filter excludes them.
 
     Index, snapshot and checkpoint files can be shown as well, with one table per kind of file; in JSON Lines, each row
     has a kind. --follow continues in the next segment when the broker rolls the log, and ends after --timeout without
     new data. -o wide shows more columns. -o kafka prints the output of kafka-dump-log.sh and supports its options.
 
-    Example: kctl segment dump --records --offsets 1000..1010 00000000000000000000.log
+    # Show the records with offsets 1000 to 1010
+    kctl segment dump --records --offsets 1000..1010 00000000000000000000.log
 
-    Example: kctl segment dump --offsets-decoder -o json /var/kafka/__consumer_offsets-7
+    # Print committed offsets and group metadata as JSON Lines
+    kctl segment dump --offsets-decoder -o json /var/kafka/__consumer_offsets-7
 
-    Example: kctl segment dump 00000000000000000000.timeindex /var/kafka/replication-offset-checkpoint
+    # Show an index and a checkpoint
+    kctl segment dump 00000000000000000000.timeindex /var/kafka/replication-offset-checkpoint
     """
     inv = invocation(ctx)
     chosen = _paths(options)

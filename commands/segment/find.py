@@ -38,14 +38,16 @@ def find(
 ) -> None:
     """Find a record by offset, timestamp or key.
 
-    Uses the indexes like a broker, and checks each index entry against the log. If an index is wrong or missing, kctl
-    warns and scans the segment from its start. Keys have no index: all segments are scanned, newest first. Several
-    folders are searched as several partitions, with a list as the result. Exit code 4: no such record; 1: damage was
-    skipped.
+    Uses the indexes like a broker, and checks each index entry against the log. If an index is wrong or missing,
+    kctl warns and scans the segment from its start. Keys have no index: all segments are scanned, newest first.
+    Each folder is searched as one partition; for several, the result is a list. Exits 4 if there is no such record,
+    and 1 if damage was skipped.
 
-    Example: kctl segment find /var/kafka/orders-0 --offset 48120
+    # Find a record by its offset
+    kctl segment find /var/kafka/orders-0 --offset 48120
 
-    Example: kctl segment find /var/kafka/orders-* --key customer-17 -o json
+    # Find the newest record with a key, in all partitions
+    kctl segment find /var/kafka/orders-* --key customer-17 -o json
     """
     from kctl.segment.log.partition_log import partition_logs
 

@@ -52,13 +52,15 @@ def stats(
 ) -> None:
     """Show statistics of logs, and the effect of retention.
 
-    Codecs, sizes, keys, producers, transactions, compaction, and when each segment may be deleted.
+    Shows codecs, sizes, keys, producers, transactions, compaction, and when each segment may be deleted.
 
-    -o csv has one row per segment. Exit code 1 if a log is damaged; damaged batches are not counted.
+    -o csv has one row per segment. Exits 1 if a log is damaged; damaged batches are not counted.
 
-    Example: kctl segment stats --retention-ms 7d /var/lib/kafka/orders-0
+    # Show when each segment may be deleted
+    kctl segment stats --retention-ms 7d /var/lib/kafka/orders-0
 
-    Example: kctl segment stats --batches-only 00000000000000000000.log
+    # Read only the batch headers of one segment
+    kctl segment stats --batches-only 00000000000000000000.log
     """
     from kctl.commands.segment.stats_tables import empty_logs, tables
     from kctl.segment.log.log_selection import select_logs

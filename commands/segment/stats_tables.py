@@ -209,14 +209,14 @@ def _timestamps(timestamps: Row) -> Iterator[tuple[str, object]]:
 def _compaction(compaction: Row) -> Iterator[tuple[str, object]]:
     at_least = "at least " if compaction["lower_bound"] else ""
     about = "" if compaction["bytes_exact"] else "about "
-    yield "segments it may touch", f"{compaction['cleanable_segments']}, {_bytes(compaction['cleanable_bytes'])}"
+    yield "segments it can compact", f"{compaction['cleanable_segments']}, {_bytes(compaction['cleanable_bytes'])}"
     yield "superseded records", f"{at_least}{compaction['superseded_records']}"
-    yield "their bytes", f"{at_least}{about}{_bytes(compaction['superseded_bytes'])}"
+    yield "superseded bytes", f"{at_least}{about}{_bytes(compaction['superseded_bytes'])}"
     if compaction["aborted_records"]:
         yield "records of aborted transactions", compaction["aborted_records"]
-        yield "their bytes", _bytes(compaction["aborted_bytes"])
-    yield "superseded, all segments", f"{at_least}{compaction['with_active_records']}"
-    yield "their bytes", f"{at_least}{about}{_bytes(compaction['with_active_bytes'])}"
+        yield "bytes of aborted transactions", _bytes(compaction["aborted_bytes"])
+    yield "superseded records, all segments", f"{at_least}{compaction['with_active_records']}"
+    yield "superseded bytes, all segments", f"{at_least}{about}{_bytes(compaction['with_active_bytes'])}"
 
 
 def _transactions(transactions: Row) -> Iterator[tuple[str, object]]:
@@ -226,7 +226,7 @@ def _transactions(transactions: Row) -> Iterator[tuple[str, object]]:
     yield "aborted", transactions["aborted"]
     if transactions["other_markers"]:
         yield "markers without a transaction", transactions["other_markers"]
-    yield "aborted ones in .txnindex", transactions["index_entries"]
+    yield "aborted, listed in .txnindex", transactions["index_entries"]
     yield "open", f"{'' if transactions['open_exact'] else 'at least '}{transactions['open_count']}"
     timeout = format_duration(transactions["transaction_timeout_ms"])
     yield f"hanging (open for over {timeout})", transactions["hanging_count"]

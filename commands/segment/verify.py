@@ -62,18 +62,21 @@ def verify(
 ) -> None:
     """Check log files, and rebuild wrong indexes.
 
-    Checks batches, indexes, transactions, epochs, snapshots and checkpoints against each other. Each finding states its
-    effect on the broker that opens the files. Exit code 1 if there are errors or warnings.
+    Checks batches, indexes, transactions, epochs, snapshots and checkpoints against each other. Each finding states
+    its effect on the broker that opens the files. Exits 1 if there are errors or warnings.
 
     --repair-index rewrites wrong or missing .index, .timeindex and .txnindex files like a broker's recovery. Stop the
     broker first: kctl refuses to write while a process uses the files, by any path. Old files are kept as
     NAME.old-TIME. Without --yes, kctl asks; without a terminal, nothing is written.
 
-    Example: kctl segment verify --deep /var/kafka/data/orders-0
+    # Check every record of a partition
+    kctl segment verify --deep /var/kafka/data/orders-0
 
-    Example: kctl segment verify /mnt/*/kafka-data -o json
+    # Check all log dirs of a broker
+    kctl segment verify /mnt/*/kafka-data -o json
 
-    Example: kctl segment verify --repair-index --yes /var/kafka/data/orders-0
+    # Rebuild wrong indexes of a stopped broker, without asking
+    kctl segment verify --repair-index --yes /var/kafka/data/orders-0
     """
     inv = invocation(ctx)
     if dry_run and not repair_index:

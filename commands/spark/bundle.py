@@ -24,10 +24,11 @@ def bundle(
 ) -> None:
     """Pack kctl for the executors of a Spark cluster.
 
-    The archive has kctl and its dependencies. Prints the commands that use it. Executors need the same Python version
-    and platform, but no kctl.
+    The archive has kctl and its dependencies. Prints the commands that use it. Executors need the same Python
+    version and platform, but not kctl itself.
 
-    Example: kctl spark bundle --out kctl.tgz --master spark://master:7077
+    # Pack kctl for a standalone Spark cluster
+    kctl spark bundle --out kctl.tgz --master spark://master:7077
     """
     from kctl.spark.bundle import make_bundle
 

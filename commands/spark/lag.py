@@ -20,6 +20,7 @@ def lag(
     when the group catches up, when unread messages are deleted, and a status by Burrow's rules: OK, WARN, STOP, STALL
     or REWIND. `kctl history lag` gives the same result without Java. -o wide adds offsets, rates and members.
 
-    Example: kctl spark lag --store ./snapshots --last 15m --worst 10 --fail-on ERR --fail-on 'loss<1h'
+    # Show the ten worst rows; exit 1 on an error or a loss within the hour
+    kctl spark lag --store ./snapshots --last 15m --worst 10 --fail-on ERR --fail-on 'loss<1h'
     """
     report_lag(invocation(ctx), options, lambda: Spark(settings_of(master, conf, driver_memory)))

@@ -30,10 +30,12 @@ def report(
     """Report on a cluster over time, as tables or an HTML page.
 
     Problems come first. The HTML page is one file that needs no network: charts, a status timeline for each group,
-    upcoming message losses and full disks, and tables to sort and filter. Values match `kctl spark lag` and `kctl spark
-    retention`. -o wide has more columns, -o json everything the page shows. Without --master, no Java is needed.
+    upcoming message losses and full disks, and tables to sort and filter. Values match `kctl spark lag` and `kctl
+    spark retention`. -o wide adds columns; -o json has everything that the page shows. Without --master, no Java is
+    needed.
 
-    Example: kctl spark report --store ./snapshots --last 24h --html report.html
+    # Write an HTML report on the last day
+    kctl spark report --store ./snapshots --last 24h --html report.html
     """
     if master is None:
         if conf or driver_memory != "1g":

@@ -13,6 +13,7 @@ from kctl.commands.terminal.option_sets import takes_options
 def snapshot(ctx: typer.Context, options: SnapshotOptions) -> None:
     """Collect snapshots: alias of `kctl history snapshot`.
 
-    Example: kctl spark snapshot --store ./snapshots --every 60s --for 1h
+    # Collect a snapshot each minute for an hour
+    kctl spark snapshot --store ./snapshots --every 60s --for 1h
     """
     collect_snapshots(invocation(ctx), options)

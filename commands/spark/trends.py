@@ -30,10 +30,11 @@ def trends(
 ) -> None:
     """Show trends of lag, topics or disks over weeks and months.
 
-    Each completed hour and day of snapshots is rolled up. Roll-ups remain when snapshots expire. A table has a line for
-    each group and topic, topic, or log dir; other formats have a row for each period.
+    Snapshots are rolled up by hour and by day, each once it has ended. Rollups are kept when snapshots expire. A
+    table has one row per group and topic, per topic, or per log dir; other formats have one row per period.
 
-    Example: kctl spark trends --store ./snapshots --of groups --every day --last 30d
+    # Show the daily lag of groups over 30 days
+    kctl spark trends --store ./snapshots --of groups --every day --last 30d
     """
     if master is None:
         if conf:

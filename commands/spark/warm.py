@@ -22,7 +22,8 @@ def warm(
 
     Takes one to two minutes and 175 MB in kctl's cache folder, once per version of Spark and Java.
 
-    Example: kctl spark warm
+    # Create the archive for the default heap size
+    kctl spark warm
     """
     from kctl.spark.warm import warm as make
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 import sys
 from typing import Any
@@ -11,10 +10,13 @@ import typer
 from typer.core import TyperOption
 
 from kctl.commands.completion.complete import context_names, formats
+from kctl.commands.terminal.examples import split_examples, wrap_command
 from kctl.commands.terminal.output_encoding import shown
 
 _FORMATS_HELP = "Output format: table, wide, json, yaml or csv."
 _GLOBAL_OPTIONS = "Global options (-o, --context, --bootstrap-server, --yes …): see kctl --help"
+_NO_BREAK = str.maketrans("-", "\u2011")  # click breaks lines at hyphens, also within --what-if
+_BREAK = str.maketrans("\u2011", "-")
 _DEFAULT = re.compile(r"\[default: ([^]]+?)(?:; (required|[^];]*[<>][^];]*))?\]$")  # as Typer appends it
 
 
@@ -46,7 +48,7 @@ def common_options(formats_help: str = _FORMATS_HELP) -> list[TyperOption]:
         _option(
             "--context",
             metavar="NAME",
-            help="Named cluster from the config file (env: KCTL_CONTEXT).",
+            help="Context to use (default: KCTL_CONTEXT, or the current context).",
             autocompletion=lambda _ctx, _args, text: context_names(text),
         ),
         _option("--bootstrap-server", metavar="HOST:PORT,…", help="Brokers to connect to, instead of a context."),
@@ -57,9 +59,11 @@ def common_options(formats_help: str = _FORMATS_HELP) -> list[TyperOption]:
             is_flag=True,
             help="Ignore unknown or unsupported security settings in client properties.",
         ),
-        _option("--timeout", metavar="DURATION", help="Maximum wait, e.g. 30s or 5m."),
-        _option("-y", "--yes", is_flag=True, help="Skip the confirmation."),
-        _option("--confirm-cluster", metavar="NAME", help="Name of the protected context, as confirmation."),
+        _option("--timeout", metavar="DURATION", help="Maximum wait, e.g. 30s or 5m (default: usually 30s)."),
+        _option("-y", "--yes", is_flag=True, help="Confirm without a prompt, unless a name is required."),
+        _option(
+            "--confirm-cluster", metavar="NAME", help="Confirm a protected context, or a loss of data, by its name."
+        ),
         _option("-v", "--verbose", is_flag=True, help="Print more details on stderr."),
         _option("--debug", is_flag=True, help="Print a traceback on failure."),
     ]
@@ -83,31 +87,32 @@ def help_record(param: Any, ctx: typer.Context) -> tuple[str, str] | None:
     return record[0], f"{text.removesuffix('.')} (default: {match[1]}).{limits}"
 
 
-_NO_BREAK = "\N{NON-BREAKING HYPHEN}"
-
-
-def _unbroken(text: str) -> str:
-    """Return help that click does not break at hyphens, so that options and commands can be copied."""
-    return text.replace("-", _NO_BREAK)
-
-
 class CommonOptionsHelp:
-    """A mixin that lists the command's own options. The root lists the global ones, other commands refer to it."""
+    """A mixin for the help of commands: description, examples, and the command's own options.
 
-    params: list[Any]
+    The root lists the global options, other commands refer to it.
+    """
 
     help: str | None
+    params: list[Any]
 
     def get_help(self, ctx: Any) -> str:
         """Return the help in stdout's encoding. Typer itself assumes UTF-8."""
-        text = super().get_help(ctx).replace(_NO_BREAK, "-")  # type: ignore[misc]  # click.Command has it
-        return shown(text, sys.stdout)
+        text: str = super().get_help(ctx)  # type: ignore[misc]  # click.Command has it
+        return shown(text.translate(_BREAK), sys.stdout)
 
     def format_help_text(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - click's signature
-        if self.help:
-            formatter.write_paragraph()
-            with formatter.indentation():
-                formatter.write_text(_unbroken(inspect.cleandoc(self.help).partition("\f")[0]))
+        description, examples = split_examples(self.help)
+        formatter.write_paragraph()
+        with formatter.indentation():
+            formatter.write_text(description.translate(_NO_BREAK))
+        if examples:
+            with formatter.section("Examples"):
+                width, indent = formatter.width - formatter.current_indent, " " * formatter.current_indent
+                blocks = [
+                    "\n".join(indent + line for line in (e.comment, *wrap_command(e.command, width))) for e in examples
+                ]
+                formatter.write("\n\n".join(blocks) + "\n")
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": [], "Global options": []}
@@ -126,7 +131,7 @@ class CommonOptionsHelp:
         for title, records in sections.items():
             if records:
                 with formatter.section(title):
-                    formatter.write_dl([(name, _unbroken(text)) for name, text in records])
+                    formatter.write_dl([(name, text.translate(_NO_BREAK)) for name, text in records])
         if ctx.parent is not None:
             formatter.write_paragraph()
             formatter.write_text(_GLOBAL_OPTIONS)

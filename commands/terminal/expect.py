@@ -10,10 +10,10 @@ from kctl.commands.terminal.invocation import Invocation
 from kctl.errors import NotConfirmed, Reason, Refused, UsageError
 
 EXPECT = typer.Option(
-    "--expect", metavar="N", min=0, help="With --match: fail unless it selects N objects; required with --yes."
+    "--expect", metavar="N", min=0, help="With --match: fail unless exactly N match; required with --yes."
 )
 EXPECT_CHOSEN = typer.Option(
-    "--expect", metavar="N", min=0, help="With options: fail unless they select N objects; required with --yes."
+    "--expect", metavar="N", min=0, help="With options: fail unless exactly N ACLs match; required with --yes."
 )
 
 

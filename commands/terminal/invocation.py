@@ -193,6 +193,14 @@ def _name_value(param: Any) -> None:
         param.metavar = param.name.upper().replace("_", "-")
 
 
+def _name_type(param: Any) -> None:
+    """Name the type as in "is not a valid whole number"; click says "int range"."""
+    if isinstance(param.type, types.IntParamType):
+        param.type.name = "whole number"
+    elif isinstance(param.type, types.FloatParamType):
+        param.type.name = "number"
+
+
 def _complete_value(param: Any) -> None:
     """Complete a text by its metavar if it has no completion."""
     if isinstance(param.type, (types.StringParamType, types.IntParamType)):
@@ -212,6 +220,7 @@ class KctlCommand(CommonOptionsHelp, TyperCommand):
         specific = list(params or [])
         for param in specific:
             _name_value(param)
+            _name_type(param)
             _complete_value(param)
         kwargs["context_settings"] = _with_short_help(kwargs.get("context_settings"))
         super().__init__(*args, params=[*specific, *common_options(_formats_help(kwargs.get("callback")))], **kwargs)

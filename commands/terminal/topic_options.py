@@ -19,7 +19,7 @@ PARTITION = typer.Option("--partition", "--partitions", metavar="0,3-5", help="O
 UNDER_REPLICATED = typer.Option(
     "--under-replicated",
     "--under-replicated-partitions",
-    help="Only partitions with out-of-sync replicas, except those that a reassignment adds.",
+    help="Only partitions with out-of-sync replicas, not counting replicas that a reassignment adds.",
 )
 UNDER_MIN_ISR = typer.Option(
     "--under-min-isr", "--under-min-isr-partitions", help="Only partitions that reject acks=all."
@@ -28,7 +28,7 @@ AT_MIN_ISR = typer.Option(
     "--at-min-isr", "--at-min-isr-partitions", help="Only partitions that reject acks=all after one more failure."
 )
 UNAVAILABLE = typer.Option("--unavailable", "--unavailable-partitions", help="Only partitions without a leader.")
-NAMES = typer.Argument(metavar="[NAME]…")
+NAMES = typer.Argument(metavar="[NAME]…", help="Topics, unless --match selects them.")
 ALL_NAMES = typer.Argument(metavar="[NAME]…", help="Topics (default: all).")
 
 

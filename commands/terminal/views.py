@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 NONE_CURRENT = "no context is current now; select one with `kctl context use NAME`"
 MAX_LAG_HELP = (
-    "Exit 1 if a row has more unread messages, or a commit beyond the end of the log; exit 4 if no lag is known."
+    "Exit 1 if a row has more than N unread messages, or an offset beyond the end of the log; "
+    "exit 4 if no lag is known."
 )
 _NAMED = 5
 

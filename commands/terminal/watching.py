@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kctl.commands.terminal.invocation import Invocation
 
 WATCH = typer.Option("--watch", help="Repeat until Ctrl-C; -o json prints one line per pass.")
-INTERVAL = typer.Option("--interval", metavar="DURATION", help="Pause between passes of --watch, e.g. 5s.")
+INTERVAL = typer.Option("--interval", metavar="DURATION", help="Pause between passes of --watch, e.g. 10s.")
 
 _CLEAR = "\x1b[H\x1b[2J\x1b[3J"
 _Reading = TypeVar("_Reading")

@@ -36,7 +36,9 @@ def alter(
     ] = None,
     replica_assignment: Annotated[
         str | None,
-        typer.Option(metavar="1:2,2:3", help="Brokers of every partition, as in create; existing partitions stay."),
+        typer.Option(
+            metavar="1:2,2:3", help="Brokers of every partition, as in create; must repeat the existing replicas."
+        ),
     ] = None,
     config: Annotated[list[str] | None, CONFIG] = None,
     delete_config: Annotated[
@@ -50,7 +52,8 @@ def alter(
 
     Adding partitions changes which partition the records of a key go to, and cannot be undone.
 
-    Example: kctl topic alter orders --partitions 12 --config retention.ms=86400000 --dry-run
+    # Preview more partitions and a retention of one day
+    kctl topic alter orders --partitions 12 --config retention.ms=86400000 --dry-run
     """
     from kctl.cluster.topics import choose_to_change
     from kctl.topics.alter import alter_topics, plan_alter

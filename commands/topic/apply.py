@@ -42,9 +42,10 @@ def apply(
     """Create and alter topics to match a file.
 
     Configs that are not in the file are removed from the topic; a topic without `configs` in the file keeps its
-    configs. Fewer partitions or another replication factor are refused before anything is changed.
+    configs. A lower number of partitions or a different replication factor is refused before anything changes.
 
-    Example: kctl topic apply -f topics.yaml --dry-run
+    # Compare the topics with a file; change nothing
+    kctl topic apply -f topics.yaml --dry-run
     """
     from kctl.topics.apply import carry_out, plan_apply, rows_of
     from kctl.topics.change_warnings import alter_warnings

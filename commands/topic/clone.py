@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 def clone(
     ctx: typer.Context,
-    source: Annotated[str, typer.Argument(metavar="SOURCE")],
-    name: Annotated[str, typer.Argument(metavar="NEW")],
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="Topic to copy.")],
+    name: Annotated[str, typer.Argument(metavar="NEW", help="Name of the new topic.")],
     data: Annotated[bool, typer.Option("--data", help="Also copy the records.")] = False,
     compression: Annotated[
         Compression, typer.Option(help="Compression of the copied batches, with --data.")
@@ -29,12 +29,13 @@ def clone(
         bool, typer.Option("--dry-run", help="Show what would be created and copied, without doing it.")
     ] = False,
 ) -> None:
-    """Copy a topic's partitions and configs; records with --data.
+    """Create a copy of a topic; --data also copies its records.
 
     With --data, records are copied with their partition, order, key, headers and timestamp; they get new offsets.
     Records written after the start are not copied. The new topic must not exist, except to resume an interrupted copy.
 
-    Example: kctl topic clone orders orders-test --data --dry-run
+    # Preview a copy of a topic with its records
+    kctl topic clone orders orders-test --data --dry-run
     """
     from kctl.cluster import unchanged
     from kctl.topics.basis import of_cloned

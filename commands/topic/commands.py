@@ -38,10 +38,10 @@ def list_(
     under_min_isr: Annotated[bool, UNDER_MIN_ISR] = False,
     at_min_isr: Annotated[bool, AT_MIN_ISR] = False,
     size: Annotated[
-        bool, typer.Option("--size", help="Size of all replicas; -o wide adds the size of one copy.")
+        bool, typer.Option("--size", help="Show the size of all replicas; -o wide adds the size of one copy.")
     ] = False,
     count: Annotated[
-        bool, typer.Option("--count", help="Number of messages: log end minus log start offsets.")
+        bool, typer.Option("--count", help="Show the number of messages: log end minus log start offset.")
     ] = False,
     internal: Annotated[bool, INTERNAL_TOO] = False,
     watch: Annotated[bool, WATCH] = False,
@@ -49,9 +49,10 @@ def list_(
 ) -> None:
     """List topics with their partitions and replication factor.
 
-    Several filters are combined with OR: a topic is listed if any filter matches one of its partitions.
+    Health filters are combined with OR: a topic is listed if any of them matches one of its partitions.
 
-    Example: kctl topic list --match 'orders.*' --size --count
+    # List topics that start with orders, with size and message count
+    kctl topic list --match 'orders.*' --size --count
     """
     from kctl.topics.listing import ListRequest, TopicSummary, list_topics
 

@@ -23,12 +23,15 @@ if TYPE_CHECKING:
 
 def create(
     ctx: typer.Context,
-    names: Annotated[list[str], typer.Argument(metavar="NAME…")],
+    names: Annotated[list[str], typer.Argument(metavar="NAME…", help="Names of the topics.")],
     partitions: Annotated[
         int | None, typer.Option(min=1, max=MOST, help="Number of partitions (default: the broker's num.partitions).")
     ] = None,
     replication_factor: Annotated[
-        int | None, typer.Option(min=1, max=32767, help="Replicas per partition (default: the broker's).")
+        int | None,
+        typer.Option(
+            min=1, max=32767, help="Replicas per partition (default: the broker's default.replication.factor)."
+        ),
     ] = None,
     replica_assignment: Annotated[
         str | None,
@@ -37,12 +40,13 @@ def create(
     config: Annotated[list[str] | None, CONFIG] = None,
     if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="Skip topics that already exist.")] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Let the brokers validate the topics, without creating them.")
+        bool, typer.Option("--dry-run", help="Let the brokers validate the request, without creating topics.")
     ] = False,
 ) -> None:
     """Create topics. Brokers validate the request first; the result is read back.
 
-    Example: kctl topic create orders --partitions 6 --replication-factor 3 --config retention.ms=86400000
+    # Create a topic that keeps records for one day
+    kctl topic create orders --partitions 6 --replication-factor 3 --config retention.ms=86400000
     """
     from kctl.topics.create import create_topics, plan_create
     from kctl.topics.verdicts import require_created

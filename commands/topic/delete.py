@@ -30,11 +30,12 @@ def delete(
     if_exists: Annotated[bool, typer.Option("--if-exists", help="Skip topics that do not exist.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be lost, without deleting it.")] = False,
 ) -> None:
-    """Delete topics with all their data; wait until they are gone.
+    """Delete topics and all their data, and wait for completion.
 
-    What would be lost is shown first: size, consumer groups that read the topic, time of the newest record.
+    Shows first what will be lost: size, consumer groups that read the topic, and time of the newest record.
 
-    Example: kctl topic delete orders --dry-run
+    # Show the data and the groups that a deletion affects
+    kctl topic delete orders --dry-run
     """
     from kctl.topics.basis import of_deleted
     from kctl.topics.delete import delete_topics, plan_delete

@@ -40,12 +40,13 @@ def describe(
     with_overrides: Annotated[
         bool,
         typer.Option(
-            "--with-overrides", "--topics-with-overrides", help="Only topics with non-default configs of their own."
+            "--with-overrides", "--topics-with-overrides", help="Only topics with configs set on the topic itself."
         ),
     ] = False,
-    size: Annotated[bool, typer.Option("--size", help="Size of each partition, all replicas.")] = False,
+    size: Annotated[bool, typer.Option("--size", help="Show the size of each partition, all replicas.")] = False,
     offsets: Annotated[
-        bool, typer.Option("--offsets", help="First and last offset of each log, and the times of its records.")
+        bool,
+        typer.Option("--offsets", help="Show the first and last offset of each log, and the times of its records."),
     ] = False,
     internal: Annotated[bool, INTERNAL_TOO] = False,
     watch: Annotated[bool, WATCH] = False,
@@ -53,9 +54,10 @@ def describe(
 ) -> None:
     """Describe topics: leaders, replicas, ISR, non-default configs.
 
-    Several filters are combined with OR. Filters include partitions of internal topics.
+    Health filters are combined with OR, and include partitions of internal topics.
 
-    Example: kctl topic describe --under-replicated --at-min-isr
+    # Show the partitions at risk, in all topics
+    kctl topic describe --under-replicated --at-min-isr
     """
     from kctl.topics.describe import DescribeRequest, describe_topics
 

@@ -21,7 +21,8 @@ def export(
 
     Only configs that are set on the topics themselves are exported.
 
-    Example: kctl topic export --match 'orders.*' > topics.yaml
+    # Save the settings of all topics that start with orders
+    kctl topic export --match 'orders.*' > topics.yaml
     """
     from kctl.cluster.topics import choose
     from kctl.topics.export import export_topics

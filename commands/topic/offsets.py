@@ -38,7 +38,8 @@ def offsets(
     For a time, this is the offset of the first record at or after it. -o kafka writes topic:partition:offset, like
     kafka-get-offsets.
 
-    Example: kctl topic offsets --match 'orders.*' --time -2h
+    # Show the offsets of two hours ago
+    kctl topic offsets --match 'orders.*' --time -2h
     """
     from kctl.cluster.partition_numbers import parse_each
     from kctl.topics.offsets import OffsetRequest, parse_offset_spec, read_offsets

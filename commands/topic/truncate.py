@@ -54,11 +54,12 @@ class TruncateArguments:
 
 @takes_options(TruncateArguments)
 def truncate(ctx: typer.Context, options: TruncateArguments) -> None:
-    """Delete records from the start of logs, to an offset or a time.
+    """Delete the oldest records, up to an offset or a time.
 
     The topic, its configs and committed offsets stay. With a time, deletion stops at the first record at or after it.
 
-    Example: kctl topic truncate orders --before-time -7d --dry-run
+    # Show how many records older than a week would be deleted
+    kctl topic truncate orders --before-time -7d --dry-run
     """
     from kctl.cluster import unchanged
     from kctl.topics.truncate import plan_truncate, require_truncated

@@ -30,7 +30,7 @@ def watch(
     names: Annotated[list[str] | None, ALL_NAMES] = None,
     match: Annotated[list[str] | None, MATCH] = None,
     by: Annotated[RowUnit, typer.Option(help="Show one row per topic or per partition.")] = RowUnit.TOPIC,
-    top: Annotated[int | None, typer.Option(min=1, help="Only the N busiest.")] = None,
+    top: Annotated[int | None, typer.Option(min=1, help="Show only the N busiest topics or partitions.")] = None,
     interval: Annotated[str, typer.Option(metavar="DURATION", help="Time between two measurements, e.g. 5s.")] = "2s",
     internal: Annotated[bool, INTERNAL] = False,
 ) -> None:
@@ -38,7 +38,8 @@ def watch(
 
     Messages are counted by offsets, so transaction markers count too. With -o json, one line is written per interval.
 
-    Example: kctl topic watch --top 10 --interval 5s
+    # Watch the ten busiest topics
+    kctl topic watch --top 10 --interval 5s
     """
     from kctl.cluster.topics import choose, not_seen
     from kctl.topics.rates import rates, read_ends

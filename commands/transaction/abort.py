@@ -31,7 +31,7 @@ class TransactionAbort:
 
 def abort(
     ctx: typer.Context,
-    topic: Annotated[str, typer.Argument(metavar="TOPIC")],
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Topic of the transaction.")],
     partition: Annotated[int, typer.Option(help="Partition with the open transaction.")],
     start_offset: Annotated[
         int, typer.Option(metavar="OFFSET", help="First offset of the transaction, as shown by `hanging`.")
@@ -43,10 +43,11 @@ def abort(
 ) -> None:
     """Abort a hanging transaction in one partition.
 
-    Its records stay invisible to read_committed consumers. A transaction that a coordinator knows is refused: it would
-    be aborted here, but might be committed in other partitions.
+    Its records stay invisible to read_committed consumers. kctl refuses a transaction that a coordinator knows: it
+    would be aborted in this partition, but might be committed in others.
 
-    Example: kctl transaction abort orders --partition 0 --start-offset 42 --dry-run
+    # Check which transaction would be aborted
+    kctl transaction abort orders --partition 0 --start-offset 42 --dry-run
     """
     from kctl.cluster import unchanged
     from kctl.transactions.abort import abort_transaction, find_open, refuse_changed, refuse_live

@@ -47,7 +47,8 @@ def list_(
 
     Brokers omit ids that you may not describe. kctl prints a warning if this is possible.
 
-    Example: kctl transaction list --state Ongoing --duration-filter 5m
+    # List transactions that are open for more than five minutes
+    kctl transaction list --state Ongoing --duration-filter 5m
     """
     from kctl.base.name_patterns import matches, parse_patterns
     from kctl.base.units import parse_duration_ms
@@ -90,10 +91,13 @@ def list_(
 
 
 @app.command()
-def describe(ctx: typer.Context, ids: Annotated[list[str], typer.Argument(metavar="TRANSACTIONAL_ID…")]) -> None:
+def describe(
+    ctx: typer.Context, ids: Annotated[list[str], typer.Argument(metavar="TRANSACTIONAL_ID…", help="Ids to show.")]
+) -> None:
     """Describe transactional ids: state, timeout and partitions.
 
-    Example: kctl transaction describe payments-1 -o json
+    # Print the state of one transactional id as JSON
+    kctl transaction describe payments-1 -o json
     """
     from kctl.cluster.rights import may_describe_all_topics
     from kctl.transactions.listing import describe_transactions, missing_transactional_id, require_readable
@@ -127,7 +131,7 @@ def describe(ctx: typer.Context, ids: Annotated[list[str], typer.Argument(metava
 @app.command()
 def producers(
     ctx: typer.Context,
-    topic: Annotated[str, typer.Argument(metavar="TOPIC")],
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Topic of the partitions.")],
     partition: Annotated[list[str] | None, PARTITION] = None,
     broker: Annotated[
         int | None,
@@ -138,10 +142,11 @@ def producers(
 ) -> None:
     """Show the producers of partitions and their open transactions.
 
-    Only idempotent producers are known, until transactional.id.expiration.ms or producer.id.expiration.ms after their
-    last batch.
+    Brokers track only idempotent producers, and forget them transactional.id.expiration.ms or
+    producer.id.expiration.ms after their last batch.
 
-    Example: kctl transaction producers orders --partition 0
+    # Show the producers of one partition
+    kctl transaction producers orders --partition 0
     """
     from kctl.cluster.partition_numbers import parse_each
     from kctl.transactions.listing import require_readable
@@ -203,11 +208,13 @@ class HangingOptions:
 @app.command()
 @takes_options(HangingOptions)
 def hanging(ctx: typer.Context, options: HangingOptions) -> None:
-    """Find hanging transactions: open too long, no coordinator.
+    """Find hanging transactions: open too long, with no coordinator.
 
-    read_committed consumers cannot read past a hanging transaction. Exit code 1 if any is found; `abort` ends one.
+    read_committed consumers cannot read past a hanging transaction. Exits 1 if there are any. To end one, use
+    `abort`.
 
-    Example: kctl transaction hanging --max-transaction-timeout 1h
+    # Find hanging transactions where producers may set a timeout of one hour
+    kctl transaction hanging --max-transaction-timeout 1h
     """
     from kctl.base.units import parse_duration_ms
     from kctl.cluster.partition_numbers import parse_each

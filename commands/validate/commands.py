@@ -86,7 +86,8 @@ def leader_election(ctx: typer.Context, options: ValidateOptions) -> None:
     A producer writes to a test topic with replicas on every broker. The leader of one of its partitions is killed (kill
     -9) and started again, then preferred leaders are elected. Exits 1 if an invariant or a budget is violated.
 
-    Example: kctl validate leader-election --max-gap 30s --yes
+    # Fail if writes to a partition stop for more than 30 seconds
+    kctl validate leader-election --max-gap 30s --yes
     """
     _run(ctx, ["leader-election"], options)
 
@@ -98,7 +99,8 @@ def controller_election(ctx: typer.Context, options: ValidateOptions) -> None:
 
     Like leader-election, but the controller is killed (kill -9).
 
-    Example: kctl validate controller-election --yes
+    # Run the validation without asking
+    kctl validate controller-election --yes
     """
     _run(ctx, ["controller-election"], options)
 
@@ -111,7 +113,8 @@ def rolling_restart(ctx: typer.Context, options: ValidateOptions) -> None:
     Like `kctl cluster restart --rolling`: a broker is stopped only if the remaining replicas satisfy
     min.insync.replicas, and the next one only when all replicas are in sync again.
 
-    Example: kctl validate rolling-restart --max-gap 10s --yes
+    # Fail if writes to a partition stop for more than 10 seconds
+    kctl validate rolling-restart --max-gap 10s --yes
     """
     _run(ctx, ["rolling-restart"], options)
 
@@ -126,9 +129,11 @@ def unclean_election(ctx: typer.Context, options: ValidateOptions) -> None:
     acknowledged record is lost. With --acks 1 or --min-insync-replicas 1, records are lost and reported. Writes stop on
     purpose, so budgets do not apply.
 
-    Example: kctl validate unclean-election --yes
+    # Check that acks=all loses no record
+    kctl validate unclean-election --yes
 
-    Example: kctl validate unclean-election --acks 1 --yes
+    # Measure the loss with acks=1
+    kctl validate unclean-election --acks 1 --yes
     """
     _run(ctx, ["unclean-election"], options)
 
@@ -138,9 +143,10 @@ def unclean_election(ctx: typer.Context, options: ValidateOptions) -> None:
 def broker_loss(ctx: typer.Context, options: ValidateOptions) -> None:
     """Stop a broker for a while; check that it catches up.
 
-    Like leader-election, but the broker stays down until it is in no ISR, and 10 s longer.
+    Like leader-election, but the broker stays down until it has left every ISR, and 10 s longer.
 
-    Example: kctl validate broker-loss --max-isr-time 2m --yes
+    # Fail if the broker needs more than two minutes to catch up
+    kctl validate broker-loss --max-isr-time 2m --yes
     """
     _run(ctx, ["broker-loss"], options)
 
@@ -153,7 +159,8 @@ def zookeeper_loss(ctx: typer.Context, options: ValidateOptions) -> None:
     All ZooKeeper servers are killed (kill -9) and started again: by signals in a cluster that kctl set up, otherwise by
     the commands under `zookeeper` in --hooks.
 
-    Example: kctl validate zookeeper-loss --yes
+    # Run the validation without asking
+    kctl validate zookeeper-loss --yes
     """
     _run(ctx, ["zookeeper-loss"], options)
 
@@ -166,7 +173,8 @@ def all_(ctx: typer.Context, options: ValidateOptions) -> None:
     Validations that cannot run on this cluster are skipped with a warning. Everything is cleaned up, also after
     Ctrl-C. If kctl itself is killed, the next `kctl validate` cleans up.
 
-    Example: kctl validate all --max-gap 30s --report reliability --yes
+    # Run all validations, and write a report to the folder reliability
+    kctl validate all --max-gap 30s --report reliability --yes
     """
     _run(ctx, None, options)
 
@@ -175,10 +183,12 @@ def all_(ctx: typer.Context, options: ValidateOptions) -> None:
 def matrix(ctx: typer.Context, hooks: HooksFile = None, report: Report = None, dry_run: DryRun = False) -> None:
     """Compare acks, idempotence and min.insync.replicas.
 
-    Eight combinations go through the same unclean election; the table shows what each acknowledged and lost. Exits 1 if
-    one lost records that it promises to keep, or if acks=1 lost nothing, which means that the fault had no effect.
+    Eight combinations go through the same unclean election; the table shows what each acknowledged and lost. Exits
+    1 if a combination lost records that it promises to keep, or if acks=1 lost nothing, because then the fault had
+    no effect.
 
-    Example: kctl validate matrix --yes
+    # Compare all combinations without asking
+    kctl validate matrix --yes
     """
     from kctl.commands.validate.run import run_matrix
 

@@ -58,9 +58,10 @@ def ls(
     path: Annotated[str, _MAYBE_PATH] = "/",
     limit: Annotated[int, _LIMIT] = 1000,
 ) -> None:
-    """List the children of a node, with what Kafka uses them for.
+    """List the children of a node and their purpose.
 
-    Example: kctl zk ls /brokers/ids
+    # List the registered brokers
+    kctl zk ls /brokers/ids
     """
     from kctl.zookeeper.nodes import list_children, parse_path
 
@@ -100,7 +101,8 @@ def get(
 ) -> None:
     """Show a node: its kind, decoded content and modification time.
 
-    Example: kctl zk get /controller
+    # Show which broker is the controller
+    kctl zk get /controller
     """
     from kctl.zookeeper.nodes import parse_path, read_data, read_node
 
@@ -128,7 +130,8 @@ def tree(
 ) -> None:
     """Show the nodes below a node as a tree.
 
-    Example: kctl zk tree /brokers --depth 2
+    # Show two levels below /brokers
+    kctl zk tree /brokers --depth 2
     """
     from kctl.zookeeper.nodes import parse_path, walk
 
@@ -164,10 +167,11 @@ def stat(
 ) -> None:
     """Show a node's metadata, or (without a path) each server's state.
 
-    The servers are those in --zookeeper or the context, and all others in the ensemble's configuration. Each server is
-    queried individually for its mode, latency, connections and zxid. Exits with 1 if a server is not serving.
+    Covers the servers in --zookeeper or the context, and all others in the ensemble's configuration. Each server is
+    queried individually for its mode, latency, connections and zxid. Exits 1 if a server is not serving.
 
-    Example: kctl zk stat
+    # Show the state of each ZooKeeper server
+    kctl zk stat
     """
     inv = invocation(ctx)
     if path is None:
@@ -227,7 +231,8 @@ def acl(
 ) -> None:
     """Show the ACL of a node.
 
-    Example: kctl zk acl /config/users
+    # Show who may read the SCRAM credentials
+    kctl zk acl /config/users
     """
     from kctl.zookeeper.nodes import parse_path, read_acl
 
@@ -255,7 +260,8 @@ def watch(
 
     The node need not exist yet. -o json prints one line per change. Changes in quick succession can appear as one.
 
-    Example: kctl zk watch /brokers/ids --for 1s
+    # Watch brokers register and disappear for 10 seconds
+    kctl zk watch /brokers/ids --for 10s
     """
     from kctl.base.units import parse_duration_ms
     from kctl.zookeeper.nodes import parse_path

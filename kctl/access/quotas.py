@@ -106,7 +106,7 @@ def parse_quota(text: str, entity: QuotaEntity) -> tuple[str, float]:
     key, equals, value = text.partition("=")
     check_key(key, entity)
     if not equals:
-        raise UsageError(f"{text!r} is not KEY=VALUE", hint=f"for example {entity.keys[0]}=1000")
+        raise UsageError(f"{text!r} is not KEY=VALUE", hint=f"e.g. {entity.keys[0]}=1000")
     try:
         number = float(parse_size(value.removesuffix("/s"))) if key in _BYTE_RATES else float(value)
     except (ValueError, UsageError):

@@ -84,7 +84,7 @@ def not_there(
     more = f" and {len(missing) - _MAX_NAMES:,} more" if len(missing) > _MAX_NAMES else ""
     what = f"{noun} {listed} does not exist" if len(missing) == 1 else f"{noun}s {listed}{more} do not exist"
     hint = meant_as_pattern(missing[0]) or did_you_mean(missing[0], existing)
-    return NotFound(what, hint=hint or f"`kctl {listed_by or f'{noun} list'}` shows what there is")
+    return NotFound(what, hint=hint or f"list them with `kctl {listed_by or f'{noun} list'}`")
 
 
 def meant_as_pattern(name: str) -> str | None:

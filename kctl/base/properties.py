@@ -45,7 +45,7 @@ def parse_properties(text: str, *, source: str) -> dict[str, str]:
         raw_key, raw_value = _split(line)
         key = _unescape(raw_key, source, number)
         if key in values:
-            raise InvalidFile(f"{source}, line {number}: {key} is given twice", hint="leave one of them out")
+            raise InvalidFile(f"{source}, line {number}: {key} is set twice", hint="remove one of them")
         values[key] = _unescape(raw_value, source, number)
     return values
 

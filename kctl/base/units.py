@@ -23,7 +23,7 @@ def parse_size(text: str) -> int:
     unit = match.group(2).lower().removesuffix("b") if match else "?"
     factor = _SIZE_BINARY.get(unit, _SIZE.get(unit))
     if not match or factor is None:
-        raise UsageError(f"{text!r} is not a size", hint="write for example 512, 64MB or 1.5GiB")
+        raise UsageError(f"{text!r} is not a size", hint="e.g. 512, 64MB or 1.5GiB")
     return round(float(match.group(1)) * factor)
 
 
@@ -36,11 +36,11 @@ def parse_rate(text: str) -> int:
     try:
         rate = parse_size(amount)
     except UsageError:
-        raise UsageError(f"{text!r} is not a rate", hint="write for example 50MB/s or 10MiB/s") from None
+        raise UsageError(f"{text!r} is not a rate", hint="e.g. 50MB/s or 10MiB/s") from None
     if amount.strip()[-1:].isdigit() and rate:
         raise UsageError(f"{text!r} is not a rate: it has no unit", hint=f"write {amount.strip()}MB/s for megabytes")
     if rate < MIN_RATE:
-        raise UsageError(f"{text!r} is not a rate of at least 1 kB/s", hint="write for example 50MB/s")
+        raise UsageError(f"{text!r} is not a rate of at least 1 kB/s", hint="e.g. 50MB/s")
     return rate
 
 
@@ -61,7 +61,7 @@ def parse_throughput(text: str) -> int:
     except UsageError:
         rate = 0
     if not rate:
-        raise UsageError(f"{text[:40]!r} is not a throughput", hint="write for example 100MB/s or 10Gbit/s")
+        raise UsageError(f"{text[:40]!r} is not a throughput", hint="e.g. 100MB/s or 10Gbit/s")
     return rate
 
 
@@ -69,7 +69,7 @@ def parse_percent(text: str) -> Fraction:
     """Parse "20%" or "0.2" to a fraction, which may exceed 1. Raises UsageError."""
     match = _PERCENT.fullmatch(text.strip())
     if match is None:
-        raise UsageError(f"{text[:40]!r} is not a percentage", hint="write for example 20% or 0.2")
+        raise UsageError(f"{text[:40]!r} is not a percentage", hint="e.g. 20% or 0.2")
     return Fraction(match.group(1)) / (100 if match.group(2) else 1)
 
 
@@ -78,10 +78,10 @@ def parse_duration_ms(text: str) -> int:
     match = _NUMBER_UNIT.fullmatch(text.strip())
     factor = _DURATION_MS.get(match.group(2).lower() or "s") if match else None
     if not match or factor is None:
-        raise UsageError(f"{text!r} is not a duration", hint="write for example 500ms, 30s, 5m, 2h or 7d")
+        raise UsageError(f"{text!r} is not a duration", hint="e.g. 500ms, 30s, 5m, 2h or 7d")
     duration_ms = float(match.group(1)) * factor
     if duration_ms > _MAX_DURATION_MS:
-        raise UsageError(f"{text[:40]!r} is longer than 1,000 years", hint="write for example 500ms, 30s, 5m, 2h or 7d")
+        raise UsageError(f"{text[:40]!r} is longer than 1,000 years", hint="e.g. 500ms, 30s, 5m, 2h or 7d")
     return round(duration_ms)
 
 

@@ -115,7 +115,7 @@ def _share(minimum: str, maximum: str) -> Callable[[str], Fraction]:
         if share > 1 and not text.strip().endswith("%"):  # a bare 30 would mean 3000%, but the user probably means 30%
             raise UsageError(f"{text[:40]!r} has no unit", hint="write 30% or 0.3")
         if not parse_percent(minimum) <= share <= parse_percent(maximum):
-            raise UsageError(f"{text[:40]!r} is not from {minimum} to {maximum}")
+            raise UsageError(f"{text[:40]!r} is not between {minimum} and {maximum}")
         return share
 
     return parse

@@ -58,8 +58,8 @@ def _rates(workloads: Sequence[Workload], loads: Sequence[arithmetic.TopicLoad])
         rate_text = format_value(rate.value, BYTES_PER_S)
         if rate.source == DEFAULT:
             text = (
-                f"consumer rate unknown, {rate_text} assumed: measure your consumer and set --consumer-rate, or"
-                " measure kctl's with --measure, which reads without processing"
+                f"consumer rate unknown, assuming {rate_text}: measure your consumer and set --consumer-rate, or"
+                " use --measure, which measures how fast kctl reads without processing"
             )
             yield PlanWarning("consumer_rate_assumed", text)
         elif rate.source == MEASURED:

@@ -10,7 +10,7 @@ from kctl.capacity.model import CapacityPlan
 
 @dataclass(frozen=True, slots=True)
 class CapacityResult:
-    """The JSON document of kctl capacity. plan: None if no load is given. measured: None without --measure."""
+    """The JSON document of kctl capacity. plan: None if no load is specified. measured: None without --measure."""
 
     plan: CapacityPlan | None
     measured: Measurement | None

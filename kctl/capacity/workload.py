@@ -72,7 +72,7 @@ def merged(topic_inputs: Inputs, overrides: Inputs, names: Collection[str]) -> d
 def _check(topic: str, inputs: Mapping[str, Input]) -> None:
     if not inputs.keys() & {"throughput", "messages", "data", "keys"}:
         raise UsageError(
-            f"{topic}: no load is given",
+            f"{topic}: no load is specified",
             hint="set --throughput (e.g. 100MB/s), --messages with --message-size, --data, or --keys",
         )
     for one, other in _EXCLUSIVE:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from kctl.base.text import counted
 from kctl.cluster.rights import cluster_operations
 from kctl.errors import KctlError
 from kctl.protocol.codes import ErrorCode
@@ -119,7 +120,8 @@ def topic_rights(operations: Sequence[Collection[int]]) -> list[ContextRight]:
     for code, use in _TOPIC.items():
         count = sum(1 for each in operations if code in each)
         result = Access.OK if count == len(operations) else Access.PARTLY if count else Access.DENIED
-        of = f"{'all' if count == len(operations) else f'{count} of the'} {len(operations)} visible topics"
+        total = counted(len(operations), "visible topic")
+        of = f"all of {total}" if count == len(operations) else f"{count} of {total}"
         rights.append(ContextRight("topics", _OPERATIONS[code], result, f"{use}: {of}" if use else of))
     return rights
 
@@ -135,9 +137,11 @@ def _groups(client: ClusterClient, *, may_describe: bool) -> ContextRight:
         return ContextRight("groups", "DESCRIBE", Access.UNKNOWN, next(iter(listed.unlisted.values())).message)
     count = len(listed.groups)
     if may_describe:
-        return ContextRight("groups", "DESCRIBE", Access.OK, f"all {count} groups are visible")
+        return ContextRight("groups", "DESCRIBE", Access.OK, f"{counted(count, 'group')}, all visible")
     if count:
-        return ContextRight("groups", "DESCRIBE", Access.PARTLY, f"{count} groups are visible; there may be others")
+        return ContextRight(
+            "groups", "DESCRIBE", Access.PARTLY, f"{counted(count, 'visible group')}; there may be others"
+        )
     return ContextRight(
         "groups", "DESCRIBE", Access.UNKNOWN, "no group is visible: none exists, or you may not describe any"
     )

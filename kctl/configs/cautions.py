@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
 
 _LIMITS = {
-    "retention.ms": "older records are deleted",
+    "retention.ms": "records older than the new limit are deleted",
     "retention.bytes": "the oldest records of a partition above this size are deleted",
-    "log.retention.ms": "older records are deleted in every topic without its own retention.ms",
+    "log.retention.ms": "records older than the new limit are deleted in every topic without its own retention.ms",
     "log.retention.bytes": "in topics without their own limit, the oldest records above this size are deleted",
     "local.retention.ms": "older segments are kept only in remote storage",
     "local.retention.bytes": "segments above this size are kept only in remote storage",

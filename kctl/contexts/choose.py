@@ -180,7 +180,11 @@ def find_context(contexts: dict[str, Context], name: str, *, source: str = "") -
     if name not in contexts:
         from kctl.base.suggestions import did_you_mean
 
-        existing = f"existing contexts: {', '.join(contexts)}" if contexts else "see `kctl context add --help`"
+        existing = (
+            f"existing contexts: {', '.join(contexts)}"
+            if contexts
+            else "add one with `kctl context add NAME --bootstrap-server HOST:PORT`"
+        )
         suggestion = did_you_mean(name, contexts) or existing
         if source != name:
             raise NotFound(f"context {name!r} does not exist", hint=suggestion)

@@ -78,7 +78,7 @@ def _node(host: Host, spec: ClusterSpec, selector: str, processes: list[NodeProc
         return spec.broker(_leader(host, spec, topic, int(partition), processes))
     names = ", ".join(node.name for node in spec.nodes)
     if selector.startswith(("broker-", "zookeeper-", "controller")) or selector.isdigit():
-        raise NotFound(f"cluster {spec.name} has no {selector}", hint=f"it has {names}")
+        raise NotFound(f"cluster {spec.name} has no node {selector}", hint=f"its nodes: {names}")
     raise UsageError(
         f"{selector!r} does not select a process",
         hint=f"use a broker id, one of {names}, controller, zookeeper-leader or leader:TOPIC-PARTITION",
@@ -165,7 +165,7 @@ def _leader(host: Host, spec: ClusterSpec, topic: str, partition: int, processes
                     reason=Reason.NOT_READY,
                 )
             return partition_state.leader
-    raise NotFound(f"topic {topic} has no partition {partition}", hint=f"it has {len(state.partitions)}")
+    raise NotFound(f"topic {topic} has no partition {partition}", hint=f"it has {len(state.partitions)} partitions")
 
 
 def inflict(host: Host, spec: ClusterSpec, chosen: FaultTarget, fault: Fault) -> FaultResult:

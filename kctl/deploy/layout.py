@@ -199,7 +199,7 @@ class ClusterSpec:
             if node.id == broker_id:
                 return node
         ids = ", ".join(str(b.id) for b in self.brokers)
-        raise NotFound(f"cluster {self.name} has no broker {broker_id}", hint=f"its brokers: {ids}")
+        raise NotFound(f"cluster {self.name} has no broker {broker_id}", hint=f"brokers of the cluster: {ids}")
 
 
 def check_name(name: str) -> str:

@@ -102,7 +102,7 @@ def racks(rack: str | None, brokers: int) -> tuple[str | None, ...]:
     names: Sequence[str] = [f"r{n}" for n in range(1, brokers + 1)] if rack == "auto" else rack.split(",")
     for name in names:
         if not _RACK.fullmatch(name):
-            raise UsageError(f"--rack: {name!r} is not a valid rack name", hint="set for example r1,r2,r3 or auto")
+            raise UsageError(f"--rack: {name!r} is not a valid rack name", hint="e.g. r1,r2,r3, or auto")
     if len(names) > brokers:
         raise UsageError(f"--rack has {len(names)} racks for {brokers} broker{'s' if brokers > 1 else ''}")
     return tuple(names[n % len(names)] for n in range(brokers))

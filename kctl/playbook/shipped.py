@@ -12,7 +12,7 @@ from kctl.errors import InvalidFile, NotFound
 from kctl.playbook.read import MAX_BYTES
 
 SUFFIXES = (".yaml", ".yml")
-_HINT = "run `kctl playbook list` for the shipped playbooks, or name a file by its path"
+_HINT = "run `kctl playbook list` to see the shipped playbooks, or pass the path of a file"
 
 
 @dataclass(frozen=True, slots=True)

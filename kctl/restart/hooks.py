@@ -162,7 +162,7 @@ def parse_hooks(data: bytes | str, *, source: str) -> Hooks:
         if not isinstance(broker, int) or broker < 0:
             raise InvalidFile(f"{where}: {broker!r} is not a broker id")
         if not isinstance(own, YamlMap) or not own:
-            raise InvalidFile(f"{where}: broker {broker} has no commands", hint="write for example 3: {stop: [...]}")
+            raise InvalidFile(f"{where}: broker {broker} has no commands", hint="e.g. 3: {stop: [...]}")
         _check_keys(own, ACTS)
         brokers[broker] = _commands(own)
     zookeeper = _zookeeper(document, source) if "zookeeper" in document else None
@@ -176,7 +176,7 @@ def _zookeeper(document: YamlMap, source: str) -> ZookeeperHooks:
     if not isinstance(section, YamlMap) or not section:
         raise InvalidFile(
             f"{document.where('zookeeper')}: zookeeper has no commands",
-            hint=f"write for example zookeeper: {{kill: [...], start: [...]}}; supported: {', '.join(ZOOKEEPER_ACTS)}",
+            hint=f"e.g. zookeeper: {{kill: [...], start: [...]}}; supported: {', '.join(ZOOKEEPER_ACTS)}",
         )
     _check_keys(section, (*ZOOKEEPER_ACTS, "servers"))
     single: dict[str, Commands] = {}
@@ -185,7 +185,7 @@ def _zookeeper(document: YamlMap, source: str) -> ZookeeperHooks:
         try:
             address = parse_address(str(server), default_port=DEFAULT_ZOOKEEPER_PORT)
         except UsageError as exc:
-            raise InvalidFile(f"{where}: {exc.message}", hint="write for example zk1.example:2181") from None
+            raise InvalidFile(f"{where}: {exc.message}", hint="e.g. zk1.example:2181") from None
         if not isinstance(own, YamlMap) or not own:
             raise InvalidFile(f"{where}: ZooKeeper {address} has no commands", hint="write {kill: [...], start: [...]}")
         _check_keys(own, ZOOKEEPER_ACTS)
@@ -250,7 +250,7 @@ def _timeout(document: YamlMap) -> float:
     try:
         milliseconds = parse_duration_ms(str(value))
     except UsageError as exc:
-        raise InvalidFile(f"{document.where('timeout')}: {exc.message}", hint="write for example 90s or 2m") from None
+        raise InvalidFile(f"{document.where('timeout')}: {exc.message}", hint="e.g. 90s or 2m") from None
     if milliseconds < 1000:
         raise InvalidFile(f"{document.where('timeout')}: timeout must be at least 1s")
     return milliseconds / 1000

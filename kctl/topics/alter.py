@@ -37,8 +37,8 @@ _REQUEST_S = 5.0
 _PARTITIONS_PER_REQUEST = 5_000  # a KRaft controller rejects more than 10,000 (KAFKA-17870)
 _OWN = OWN_SOURCE["topic"].value
 ORDER_IS_LOST = (
-    "more partitions change the partition of a key: new records of a key may go to another partition than the old ones,"
-    " which breaks their order, compaction by key and joins by key; this cannot be undone"
+    "adding partitions changes the partition of a key: new records of a key may go to a different partition than its"
+    " old records, which breaks ordering, compaction and joins by key; this cannot be undone"
 )
 
 Configs = Mapping[str, str | None]

@@ -152,7 +152,7 @@ _READ: dict[str, Any] = {"TIME": parse_moment, "WHEN": parse_offset_spec, "DURAT
         ("consume TOPIC --from 2h", "'2h' is not a time"),
         ("consume TOPIC --idle-timeout soon", "'soon' is not a duration"),
         ("transaction abort TOPIC --partition 0", "--start-offset"),
-        ("transaction abort TOPIC --partition x --start-offset 42", "'x' is not a valid int"),
+        ("transaction abort TOPIC --partition x --start-offset 42", "'x' is not a valid whole number"),
         ("zk get PATH PATH", "unexpected extra argument"),
     ],
 )

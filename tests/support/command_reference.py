@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,9 +10,7 @@ import typer
 
 from kctl.commands.app import GROUPS, load
 from kctl.commands.terminal.common_options import common_options, help_record
-
-# An example extends to the end of its paragraph.
-_EXAMPLE = re.compile(r"^Example: (.*(?:\n.+)*)", re.MULTILINE)
+from kctl.commands.terminal.examples import split_examples, wrap_command
 
 TARGET = Path(__file__).resolve().parents[2] / "docs" / "reference.md"
 
@@ -40,8 +36,10 @@ def _own(command: Any) -> list[Any]:
 
 def _command(path: str, command: Any) -> Iterator[str]:
     yield f"### {path}\n"
-    text = inspect.cleandoc(command.help or "")
-    yield _EXAMPLE.sub(lambda match: f"Example: `{' '.join(match[1].split())}`", text) + "\n"
+    text, examples = split_examples(command.help)
+    yield text + "\n"
+    blocks = ["\n".join((each.comment, *wrap_command(each.command, 110))) for each in examples]
+    yield "```text\n" + "\n\n".join(blocks) + "\n```\n"
     arguments = " ".join(p.make_metavar(None) for p in command.params if p.param_type_name == "argument")
     yield f"Usage: `{path} [OPTIONS] {arguments}".rstrip() + "`\n"
     rows = list(_option_rows(_own(command)))

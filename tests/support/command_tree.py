@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from kctl.commands.terminal.examples import Example, split_examples
+
 # Commands that do not change a cluster, a user's file or a context. All others have --dry-run.
 READING = {
     "cluster status", "cluster list", "cluster logs", "cluster env", "cluster health", "doctor", "cluster diagnose",
@@ -44,7 +46,6 @@ def _below(path: str, command: Any) -> Iterator[tuple[str, Any]]:
         yield from _below(f"{path} {name}", command.commands[name])
 
 
-def example_of(command: Any) -> str:
-    """Return the command line after `Example:` as one line; empty if there is none."""
-    _, found, text = (command.help or "").partition("Example:")
-    return " ".join(text.split("\n\n")[0].split()) if found else ""
+def examples_of(command: Any) -> list[Example]:
+    """Return the examples of a command's help."""
+    return split_examples(command.help)[1]

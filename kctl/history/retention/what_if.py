@@ -75,7 +75,7 @@ def parse_change(settings: Sequence[str]) -> Change:
                 f"{text!r} is no change of retention", hint="write retention.ms=3d or retention.bytes=10GB"
             )
         if name in result:
-            raise UsageError(f"{name} is given twice")
+            raise UsageError(f"{name} is set twice")
         result[name] = -1 if value.strip() == _NONE else _PARSERS[name](value)
         if result[name] > _MAX_VALUE:
             raise UsageError(f"{text!r} is more than Kafka can hold")

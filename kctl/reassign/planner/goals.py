@@ -146,7 +146,8 @@ def _check_brokers_exist(goals: Goals, brokers: Collection[int]) -> None:
         ids = sorted(brokers)
         more = f" and {len(ids) - 20} more" if len(ids) > 20 else ""
         raise NotFound(
-            f"{_brokers(unknown)} not in the cluster", hint=f"its brokers: {', '.join(map(str, ids[:20]))}{more}"
+            f"{_brokers(unknown)} not in the cluster",
+            hint=f"brokers in the cluster: {', '.join(map(str, ids[:20]))}{more}",
         )
 
 

@@ -257,7 +257,7 @@ def unfinished_run(client: ClusterClient, *, reopen: bool = False) -> Path:
         path = _with_throttle_left(cluster_id(client))
     if path is None:
         raise NotFound(
-            f"no reassignment of {client.target.name} started on this machine is unfinished",
+            f"no unfinished reassignment of {client.target.name} was started on this machine",
             hint="`kctl topic reassign status` shows the moves in the cluster; resume a run on the machine that started"
             " it, or cancel its moves with `kctl topic reassign cancel --plan FILE`",
         )

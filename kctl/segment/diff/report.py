@@ -178,7 +178,7 @@ def _truncations(
 def _meaning(comparison: Comparison, sides: list[Side], truncations: tuple[Truncation, ...]) -> Iterator[str]:
     ids = {side.topic_id for side in sides} - {None}
     if len(ids) > 1:
-        yield "They are not replicas of the same partition: the topic ids in partition.metadata differ."
+        yield "The folders are not replicas of the same partition: the topic ids in partition.metadata differ."
     if comparison.divergence is not None:
         yield from _of_divergence(comparison.divergence, sides)
         for each in truncations:

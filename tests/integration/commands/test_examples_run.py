@@ -1,4 +1,4 @@
-"""Each command's `Example:` does what it is an example of, on a real cluster."""
+"""Each example in the help of a command works on a real cluster."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from command_tree import every_command, example_of
+from command_tree import every_command, examples_of
 from kctl_testing import SCRIPT, Kctl, TestCluster
 from secure_cluster import SecureCluster, remove_acls
 
@@ -66,7 +66,7 @@ ALSO = {
 
 
 def _every_example() -> list[tuple[str, str]]:
-    return [(path, example_of(command)) for path, command in every_command()]
+    return [(path, example.command) for path, command in every_command() for example in examples_of(command)]
 
 
 EXAMPLES = [(path, example) for path, example in _every_example() if path not in ELSEWHERE]

@@ -93,7 +93,7 @@ def test_set_append_subtract_unset(kctl: Kctl, topic: Callable[..., str]) -> Non
     unconfirmed = kctl(*change)
     assert unconfirmed.code == 4
     assert "would set retention.ms: 604800000 → 60000" in unconfirmed.err
-    assert "retention.ms is lowered: older records are deleted" in unconfirmed.err
+    assert "retention.ms is lowered: records older than the new limit are deleted" in unconfirmed.err
     assert [r["name"] for r in kctl.json("config", "get", mine) if r["source"] == "topic"] == ["segment.bytes"]
 
     done = kctl.json(*change, "--yes")

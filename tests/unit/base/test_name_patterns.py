@@ -47,7 +47,7 @@ def test_several_unknown_names() -> None:
     ("missing", "message", "hint"),
     [
         (["ordres"], "group 'ordres' does not exist", "did you mean orders or orders-v2?"),
-        (["z", "y"], "groups 'z', 'y' do not exist", "`kctl group list` shows what there is"),
+        (["z", "y"], "groups 'z', 'y' do not exist", "list them with `kctl group list`"),
         (list("abcdefg"), "groups 'a', 'b', 'c', 'd', 'e' and 2 more do not exist", None),
     ],
 )

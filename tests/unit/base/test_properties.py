@@ -38,7 +38,7 @@ def test_read(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "says"), [("a=1\n\na=2", "line 3: a is given twice"), (r"a=\u12", r"line 1: \\u needs four")]
+    ("text", "says"), [("a=1\n\na=2", "line 3: a is set twice"), (r"a=\u12", r"line 1: \\u needs four")]
 )
 def test_refused(text: str, says: str) -> None:
     with pytest.raises(InvalidFile, match=says):

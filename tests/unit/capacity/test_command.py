@@ -94,7 +94,7 @@ def test_arithmetic_is_shown_only_with_explain(tmp_path: Path, capsys: pytest.Ca
 
 
 REFUSED = [
-    ((), 2, "no load is given"),
+    ((), 2, "no load is specified"),
     (("--throughput", "50"), 2, "--throughput: '50' is not a throughput"),
     (("--data", "20TB", "--retention", "7d"), 2, "exclude each other"),
     (("--data", "20TB", "--years", "-1"), 2, "--years: '-1' is not a whole number from 0 to 50"),

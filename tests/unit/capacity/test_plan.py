@@ -306,8 +306,8 @@ def test_sound_plan_has_no_warnings() -> None:
 # --- rejected inputs ----------------------------------------------------------------------------------------------
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
-    ({}, "no load is given"),
-    ({"retention": "7d"}, "no load is given"),
+    ({}, "no load is specified"),
+    ({"retention": "7d"}, "no load is specified"),
     ({"messages": "5/s"}, "messages requires message-size"),
     ({"throughput": "1MB/s", "message_size": "1kB"}, "message-size requires messages or keys"),
     ({"keys": 5}, "keys requires message-size"),

@@ -61,7 +61,7 @@ REFUSED = [
     ("topics:\n  - {name: 5, throughput: 1MB/s}", "5 is not a topic name"),
     ("topics:\n  - {name: a/b, throughput: 1MB/s}", "'a/b' is not a topic name"),
     ("topics:\n  - {name: a, throughput: 1MB/s}\n  - {name: a, data: 1TB}", "c.yaml:3:5: duplicate topic a"),
-    ("topics:\n  - {name: a}", "c.yaml:2:5: a: no load is given"),
+    ("topics:\n  - {name: a}", "c.yaml:2:5: a: no load is specified"),
     ("topics:\n  - name: a\n    througput: 1MB/s", "c.yaml:3:5: unknown key 'througput'"),
     ("disc: 4TB\ntopics:\n  - {name: a, data: 1TB}", "c.yaml:1:1: unknown key 'disc'"),
     ("topics:\n  - name: a\n    disk: 4TB", "c.yaml:3:5: unknown key 'disk'"),
@@ -74,7 +74,7 @@ REFUSED = [
     ("topics: &a\n  - {name: a, data: 1TB}", "anchor"),
     ("disk: !!python/object:os.system 4TB\ntopics: []", "tag"),
     ("disk: .inf\ntopics: []", "not a finite number"),
-    ("headroom: 120%\ntopics:\n  - {name: a, data: 1TB}", "c.yaml:1:1: headroom: '120%' is not from 0% to 95%"),
+    ("headroom: 120%\ntopics:\n  - {name: a, data: 1TB}", "c.yaml:1:1: headroom: '120%' is not between 0% and 95%"),
     ("\x00", "not YAML"),
     ("topics:\n" + "  - {name: a, data: 1TB}\n" * 1001, "1,001 topics exceed the limit of 1,000"),
 ]

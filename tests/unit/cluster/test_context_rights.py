@@ -39,7 +39,7 @@ def test_topics_differ() -> None:
         "DESCRIBE": "ok", "READ": "ok", "WRITE": "partly", "DELETE": "denied", "ALTER": "denied",
         "DESCRIBE_CONFIGS": "denied", "ALTER_CONFIGS": "denied",
     }  # fmt: skip
-    assert found["WRITE"].detail == "produce: 1 of the 2 visible topics"
+    assert found["WRITE"].detail == "produce: 1 of 2 visible topics"
 
 
 @pytest.mark.parametrize(

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from command_tree import READING, every_command, example_of
+import re
+
+from command_tree import READING, every_command, examples_of
 from kctl.commands.terminal.invocation import KctlCommand
 from kctl.commands.terminal.operations import WITHOUT_DRY_RUN
 from kctl.commands.terminal.output import FORMATS
 
 
-def test_every_command_has_an_example() -> None:
+def test_every_command_has_an_example_with_a_comment() -> None:
     for path, command in every_command():
-        assert f"kctl {path}" in example_of(command), path
+        examples = examples_of(command)
+        assert examples, path
+        for comment, line in examples:
+            assert re.match(r"# [A-Z].*[^.]$", comment), path
+            assert len(comment) <= 76, path
+            assert f"kctl {path}" in line, path
 
 
 def test_every_command_takes_every_format() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from command_tree import every_command, example_of
+from command_tree import every_command, examples_of
 from kctl.commands import app
 from kctl.commands.completion.man_pages import MARKER, man_pages, write_pages
 from kctl.errors import ExitCode
@@ -38,7 +38,8 @@ def test_every_option_and_example_is_on_the_page(pages: dict[str, str]) -> None:
         text = plain(pages[f"kctl-{path.replace(' ', '-')}.1"])
         options = [param.opts[0] for param in command.params if param.opts[0].startswith("-") and not param.hidden]
         assert [option for option in options if option not in text] == [], path
-        assert example_of(command).replace("…", "...") in text, path
+        for comment, line in examples_of(command):
+            assert f"{comment}\n{line}".replace("…", "...") in text, path
 
 
 def test_references_lead_to_pages(pages: dict[str, str]) -> None:

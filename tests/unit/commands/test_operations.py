@@ -180,7 +180,7 @@ def test_arguments_that_do_not_fit(name: str, arguments: dict[str, Any], says: s
     ("name", "arguments", "says"),
     [
         ("topic.create", {"names": ["a"], "partitions": 0}, "0 is not in the range"),
-        ("topic.create", {"names": ["a"], "partitions": "x"}, "'x' is not a valid int"),
+        ("topic.create", {"names": ["a"], "partitions": "x"}, "'x' is not a valid whole number"),
         ("lag", {"by": "topc"}, "'topc' is not one of"),
     ],
 )

@@ -351,8 +351,8 @@ def test_values_of_new_topics(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "before", "after", "factor", "caution"),
     [
-        ("retention.ms", "1000", "500", None, "older records are deleted"),
-        ("retention.ms", "-1", "500", None, "older records are deleted"),
+        ("retention.ms", "1000", "500", None, "records older than the new limit are deleted"),
+        ("retention.ms", "-1", "500", None, "records older than the new limit are deleted"),
         ("retention.ms", "1000", "-1", None, None),
         ("retention.ms", "1000", "2000", None, None),
         ("retention.ms", None, "2000", None, None),

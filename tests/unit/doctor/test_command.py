@@ -196,7 +196,7 @@ def test_bad_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert app.main(["doctor", "--config-file", str(tmp_path / "none")]) == 2
     assert app.main(["doctor", "--config-file", _file(tmp_path, "a", "broker.id=1\nbroker.id=2\n")]) == 2
     assert app.main(["doctor", "--kafka-version", "3.9"]) == 2
-    assert "line 2: broker.id is given twice" in capsys.readouterr().err
+    assert "line 2: broker.id is set twice" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

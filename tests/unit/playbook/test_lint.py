@@ -73,7 +73,7 @@ def test_the_shipped_ones_are_fine(found: object) -> None:
         ("- wait: {duration: 5s, every: 1s}", ["4:24: every requires wait with until | "]),
         ("- wait: {untl: 'true'}",
          ["4:3: wait needs one of duration, until | ", "4:10: wait has no key untl | did you mean until?"]),
-        ("- wait: soon", ["4:9: 'soon' is not a duration | write for example 500ms, 30s, 5m, 2h or 7d"]),
+        ("- wait: soon", ["4:9: 'soon' is not a duration | e.g. 500ms, 30s, 5m, 2h or 7d"]),
         ("- wait: {duration: true}", ["4:20: duration must be a duration | e.g. 500ms, 30s or 5m"]),
         ("- assert: {message: m}", ["4:3: assert needs that | A condition, or a list of them."]),
         ("- assert: [true, 3]", ["4:18: that must be an expression | e.g. health.exit_code == 0"]),

@@ -200,7 +200,7 @@ def test_nothing_set_for_all_brokers(
     monkeypatch.setattr(describe, "describe", lambda *_, **__: [_config("8", None)])
     assert main(["config", "get", "brokers"]) == 0
     out, err = capsys.readouterr()
-    assert "nothing is set for all brokers" in out + err
+    assert "no config is set for all brokers" in out + err
 
 
 def _broker_configs(node: int, _request: object) -> Any:
