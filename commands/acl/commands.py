@@ -164,7 +164,7 @@ def remove(
     """
     from kctl.access.acl_syntax import expressions, parse_all
     from kctl.access.acls import list_acls
-    from kctl.access.changes import as_present, plan_changes
+    from kctl.access.changes import as_stored, plan_changes
 
     inv = invocation(ctx)
     acl_filter = _filter(principal, resource, covering, operation, permission, host)
@@ -175,7 +175,7 @@ def remove(
     acls = parse_all(expressions(words or []), strict=False)
     with inv.connect() as client:
         present = list_acls(client, acl_filter)
-        plan = plan_changes(present, remove=as_present(acls, present) if words else present)
+        plan = plan_changes(present, remove=as_stored(acls, present) if words else present)
         if not if_exists:
             _refuse_missing(plan, present)
         if not dry_run:

@@ -165,7 +165,7 @@ def _candidates(request: RollingRequest, hooks: Hooks | None, cluster: LiveClust
     if hooks is not None:
         down = cluster.down()
         selected = request.only or ()
-        able = {node: down[node] for node in down if node in selected or hooks.reaches(down[node], ("stop", "start"))}
+        able = {node: down[node] for node in down if node in selected or hooks.can_run(down[node], ("stop", "start"))}
         return {**cluster.client().metadata(()).brokers, **able}
     from kctl.deploy import lifecycle
     from kctl.deploy.layout import LOOPBACK

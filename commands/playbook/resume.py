@@ -50,14 +50,14 @@ def resume(
     """
     from kctl.base import journal
     from kctl.playbook.run import run_journal
-    from kctl.playbook.run.resume import check_cluster, check_names, check_unsure, playbook_of, to_resume
+    from kctl.playbook.run.resume import check_cluster, check_names, check_unsure, playbook_of, run_to_resume
     from kctl.playbook.run.run_settings import RunSettings
     from kctl.playbook.run.selection import selection
 
     inv = invocation(ctx)
     ask_to_replace(inv, junit, "--junit", like=JUNIT_REPORT)
     check_person(ask=step)
-    path = to_resume(run)
+    path = run_to_resume(run)
     with journal.resume(path) as file:
         state = run_journal.replay(file.entries, path.name)
         playbook = playbook_of(state)

@@ -76,7 +76,7 @@ def command(
     separators = (headers_delimiter, headers_separator, headers_key_separator)
     lines = LineOptions(
         format_, key, key_separator, _headers(header), separators if parse_headers else None, null_marker,
-        _moment(timestamp), partition, repartition, template, size, on_bad_line is OnBadLine.ACCEPT,
+        _timestamp_ms(timestamp), partition, repartition, template, size, on_bad_line is OnBadLine.ACCEPT,
     )  # fmt: skip
     lines.check(files=bool(file))
     files = [] if lines.is_generated else file or [_STDIN]
@@ -87,7 +87,7 @@ def command(
         acks=acks.value,
         compression=compression.value,
         idempotent=acks is Acks.ALL if idempotence is None else idempotence,
-        linger_ms=0 if _typed_in(files) else 5,
+        linger_ms=0 if _reads_terminal(files) else 5,
         timeout_s=inv.timeout_s(30),
         count=count,
         per_s=parse_record_rate(rate) if rate else None,
@@ -100,7 +100,7 @@ def command(
         _produce(inv, files, options, line_parser(lines), failed_file, encoded=encoded, quiet=quiet)
 
 
-def _typed_in(files: list[Path]) -> bool:
+def _reads_terminal(files: list[Path]) -> bool:
     return _STDIN in files and sys.stdin.isatty()
 
 
@@ -117,7 +117,7 @@ def _check(
         check_right_to_write(client, options.topic)
         lacking = shortage(client, options.topic)
     supply = _supply(files, options, destination, encoded=encoded, quiet=quiet)
-    with checked(terminal=_typed_in(files), quiet=quiet) as progress:
+    with checked(terminal=_reads_terminal(files), quiet=quiet) as progress:
         check = check_lines(destination, options, supply, parse, progress=progress)
     report_check(inv, check, options, lacking, quiet=quiet)
 
@@ -149,10 +149,10 @@ def _produce(
         inv.confirm_protected(question, target=client.target)
         run = Producing(
             client, destination, options, _supply(files, options, destination, encoded=encoded, quiet=quiet), parse,
-            progress=stack.enter_context(speed(terminal=_typed_in(files), quiet=quiet)),
+            progress=stack.enter_context(speed(terminal=_reads_terminal(files), quiet=quiet)),
         )  # fmt: skip
         run.prepare()
-        if _typed_in(files) and not quiet:
+        if _reads_terminal(files) and not quiet:
             output.note("type one record per line; end with Ctrl-D")
         with told_when_interrupted(run.interrupt):
             result = run.run()
@@ -162,7 +162,7 @@ def _produce(
 
 
 def _cause(client: ClusterClient, result: ProduceResult) -> str | None:
-    """Return what the cluster lacks, if a record is not acknowledged."""
+    """Return what the cluster lacks to acknowledge the records that failed; None if nothing failed."""
     from kctl.records.produce.destination import shortage
 
     if result.interrupted or not (result.failed or result.unknown):
@@ -177,7 +177,7 @@ def _cause(client: ClusterClient, result: ProduceResult) -> str | None:
 def _emit_result(
     inv: Invocation, run: Producing, cause: str | None, not_saved: KctlError | None, *, quiet: bool
 ) -> None:
-    """Emit the result despite Ctrl-C, then raise what ended the run unexpectedly."""
+    """Emit the result even after Ctrl-C, then raise the unexpected exception that ended the run, if any."""
     try:
         with told_when_interrupted(run.interrupt):
             report(inv, run.result, run.cause, cause, not_saved, quiet=quiet)
@@ -190,14 +190,14 @@ def _emit_result(
 
 def _save(undelivered_file: UndeliveredFile, run: Producing) -> KctlError | None:
     """Write unacknowledged records to the file. Return the error, if any."""
-    why = None
+    error = None
     try:
         count = undelivered_file.write(run.result.topic, run.unacknowledged())
     except KctlError as exc:
-        count, why = undelivered_file.written, exc
+        count, error = undelivered_file.written, exc
     if count:
         run.result.failed_file = str(undelivered_file.path)
-    return why
+    return error
 
 
 def _supply(
@@ -227,7 +227,7 @@ def _headers(texts: list[str] | None) -> Headers:
     return tuple(parse_header(text) for text in texts or ())
 
 
-def _moment(timestamp: str | None) -> int | None:
+def _timestamp_ms(timestamp: str | None) -> int | None:
     from kctl.base.moments import parse_moment
 
     return None if timestamp is None else parse_moment(timestamp)

@@ -1,4 +1,4 @@
-"""kctl topic clone: create a topic like another one, optionally with its records."""
+"""kctl topic clone: copy a topic's configuration, and optionally its records, to a new topic."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 app = CommandGroup()
 
 _PATH = typer.Argument(metavar="PATH", help="Path below the chroot, e.g. /brokers/ids.")
-_MAYBE_PATH = typer.Argument(metavar="[PATH]", help="Path below the chroot (default: /).")
+_OPTIONAL_PATH = typer.Argument(metavar="[PATH]", help="Path below the chroot (default: /).")
 _SECRETS = typer.Option("--show-secrets", help="Show SCRAM credentials, delegation tokens and passwords.")
 _LIMIT = typer.Option(min=1, help="Maximum number of nodes to list.")
 
@@ -55,7 +55,7 @@ def _session(inv: Invocation, *, unbounded: bool = False) -> Iterator[ZooKeeper]
 @app.command()
 def ls(
     ctx: typer.Context,
-    path: Annotated[str, _MAYBE_PATH] = "/",
+    path: Annotated[str, _OPTIONAL_PATH] = "/",
     limit: Annotated[int, _LIMIT] = 1000,
 ) -> None:
     """List the children of a node, with what Kafka uses them for.
@@ -122,7 +122,7 @@ def get(
 @app.command()
 def tree(
     ctx: typer.Context,
-    path: Annotated[str, _MAYBE_PATH] = "/",
+    path: Annotated[str, _OPTIONAL_PATH] = "/",
     depth: Annotated[int, typer.Option(min=1, help="Number of levels below the path.")] = 3,
     limit: Annotated[int, _LIMIT] = 1000,
 ) -> None:

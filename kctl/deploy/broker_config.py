@@ -16,10 +16,10 @@ Section = tuple[str, list[tuple[str, str]]]
 
 def render_server_properties(spec: ClusterSpec, node: BrokerNode) -> str:
     """Return the text of server.properties. The user's settings replace kctl's values in place."""
-    sections = [*_place(spec, node), *_safety(spec), *_small_machine(spec)]
-    own = dict(spec.settings)
-    merged = [(comment, [(key, own.pop(key, value)) for key, value in entries]) for comment, entries in sections]
-    merged.append(("Set with --config or --config-file", sorted(own.items())))
+    sections = [*_identity(spec, node), *_safety(spec), *_small_machine(spec)]
+    settings = dict(spec.settings)
+    merged = [(comment, [(key, settings.pop(key, value)) for key, value in entries]) for comment, entries in sections]
+    merged.append(("Set with --config or --config-file", sorted(settings.items())))
     header = (
         f"Broker {node.id} of cluster {spec.name} ({spec.layout}), Kafka {spec.kafka_version}.\n"
         "Written once by kctl; edit it and run: kctl cluster restart " + spec.name
@@ -27,7 +27,7 @@ def render_server_properties(spec: ClusterSpec, node: BrokerNode) -> str:
     return property_sections(header, merged)
 
 
-def _place(spec: ClusterSpec, node: BrokerNode) -> list[Section]:
+def _identity(spec: ClusterSpec, node: BrokerNode) -> list[Section]:
     listener = f"PLAINTEXT://{LOOPBACK}:{node.port}"
     identity = [("broker.id", str(node.id))]
     if node.rack is not None:
@@ -89,7 +89,7 @@ def _small_machine(spec: ClusterSpec) -> list[Section]:
             [("log.cleaner.dedupe.buffer.size", str(dedupe))],
         ),
         (
-            "When the whole cluster stops, the last broker cannot move its leaders: do not wait long for that",
+            "When the whole cluster stops, the last broker cannot hand over its leaders: keep its retries short",
             [("controlled.shutdown.max.retries", "2"), ("controlled.shutdown.retry.backoff.ms", "500")],
         ),
     ]

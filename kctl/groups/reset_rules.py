@@ -1,7 +1,7 @@
-"""Rules of a reset: the new offset of a partition, and how many messages are skipped or read again. Pure.
+"""Rules of an offset reset: the new offset of a partition, and how many messages are skipped or read again. Pure.
 
 As in Kafka's tool (ConsumerGroupCommand.prepareOffsetsToReset): out-of-range offsets are clamped to the log. For a time
-after the last message the new offset is the log end. A partition without a commit cannot be shifted, and its current
+after the last message, the new offset is the log end. A partition without a commit cannot be shifted, and its current
 offset is the log end.
 """
 
@@ -83,8 +83,8 @@ def new_offset(
 ) -> NewOffset:
     """Return the new offset of a partition with this commit and this log.
 
-    at_time: the first offset of To.TIME, −1 if no message is as recent. given: the offset of To.GIVEN. Raises Refused
-    if there is no commit to start from.
+    at_time: the first offset of To.TIME, -1 if no message is that recent. given: the offset of To.GIVEN. Raises Refused
+    if a shift has no commit to start from.
     """
     if target.to is To.EARLIEST:
         return NewOffset(log.start)

@@ -1,4 +1,4 @@
-"""Producers as partitions report them. DescribeProducers (KIP-664), sent to the leaders."""
+"""The producers of partitions, as their leaders report them: DescribeProducers (KIP-664)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def describe_producers(
 ) -> tuple[list[ProducerState], dict[TopicPartition, KctlError]]:
     """Return the producers of partitions, in order, and the error of each unreadable partition.
 
-    Sends one request per leader for all of its partitions, in rounds if there are very many. broker_id: query this
+    Sends one request to each leader, or several in rounds if it leads more than 2,000 partitions. broker_id: query this
     replica instead of the leaders. Raises NotSupported.
     """
     states = list(partitions)

@@ -56,7 +56,7 @@ class Store:
         return sorted(result)
 
     def counting(self, hour: Hour) -> Counting:
-        """Return which files of an hour are valid."""
+        """Return the files of an hour that count: without replaced or duplicate ones."""
         return counting(hour, files.names(self.folder(schema.PASSES, hour)))
 
     def strangers(self, hour: Hour) -> list[Path]:

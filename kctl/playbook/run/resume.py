@@ -23,9 +23,9 @@ _ENDED = {0: "complete", int(ExitCode.INTERRUPTED): "interrupted"}
 class RunOverview:
     """The status of a run.
 
-    state: running, complete, failed, interrupted; stopped if its process ended without a final entry. steps_done: of
-    `steps`, which counts part "steps" without included steps. at: steps that failed or have no end; else the next step.
-    unsure: steps of these that are repeated only on request.
+    state: running, complete, failed, interrupted; stopped if its process ended without a final entry. steps: number of
+    steps in part "steps", without included ones; steps_done: those that are complete. at: failed and unfinished steps,
+    else the next step. unsure: steps with an unknown outcome, which are repeated only with --redo.
     """
 
     run: str
@@ -79,7 +79,7 @@ def overviews() -> tuple[list[RunOverview], list[KctlError]]:
     return [overview(path, state) for path, state in runs], failed
 
 
-def to_resume(run: str | None) -> Path:
+def run_to_resume(run: str | None) -> Path:
     """Return the journal of the run to resume. run: None for the newest run that is not complete.
 
     Raises NotFound; Refused if the run is complete, or if a later run of the same playbook on the same target completed
@@ -131,7 +131,7 @@ def playbook_of(state: RunState, definitions: Operations | None = None) -> Playb
 
 
 def check_names(state: RunState, playbook: Playbook, names: Sequence[str]) -> None:
-    """Raise UsageError for steps of --redo and --skip that the run does not have."""
+    """Raise UsageError for a step in --redo or --skip that the run does not have."""
     valid = {each.id for each in playbook.all_steps()} | {without_items(key) for key in (*state.done, *state.started)}
     for name in names:
         if name not in valid:
@@ -161,7 +161,10 @@ def check_unsure(state: RunState) -> None:
 
 
 def check_cluster(state: RunState, cluster_id: str | None) -> bool:
-    """Raise Refused if this is not the run's cluster. Return False if that is unknown, as a cluster is unreachable."""
+    """Raise Refused if this is not the run's cluster.
+
+    Return False if the cluster is unreachable, so that this is unknown.
+    """
     before: Any = state.header["cluster_id"]
     if before is None or cluster_id is None:
         return before is None

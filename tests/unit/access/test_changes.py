@@ -10,7 +10,7 @@ import pytest
 
 from kctl.access import changes, quotas, users
 from kctl.access.acl_syntax import parse_acls, parse_all
-from kctl.access.changes import as_present, plan_changes, similar
+from kctl.access.changes import as_stored, plan_changes, similar
 from kctl.access.model import Acl
 from kctl.commands.acl.commands import confirm_changes
 from kctl.commands.quota.tables import confirm_quotas
@@ -72,8 +72,8 @@ def test_addresses_are_removed_as_they_are_there() -> None:
     (typed,) = parse_acls("deny bob all topic x from 2001:db8::1", strict=False)
     (added,) = parse_acls("deny bob all topic x from 2001:db8::1")
     assert (typed.host, added.host) == ("2001:db8::1", "2001:db8:0:0:0:0:0:1")
-    assert as_present([typed], [added]) == [added]
-    assert as_present([typed], [added, typed]) == [typed], "somebody added it so, with another tool"
+    assert as_stored([typed], [added]) == [added]
+    assert as_stored([typed], [added, typed]) == [typed], "somebody added it so, with another tool"
 
 
 def test_what_was_meant() -> None:
