@@ -64,7 +64,7 @@ def add(
     ] = None,
     dry_run: Annotated[bool, _DRY_RUN] = False,
 ) -> None:
-    """Add a user, or replace the password of one. Prompts for the password by default.
+    """Add a user, or replace a user's password. Prompts for the password by default.
 
     One trailing newline of a file or of stdin is not part of the password. The default mechanism is SCRAM-SHA-512.
     Replacing a password asks for confirmation, because clients can no longer log in with the old one.

@@ -74,7 +74,7 @@ def bound(name: str, columns: StructType, read: Read, shares: Sequence[Any]) -> 
 
 
 def load(spark: SparkSession, name: str, columns: StructType, read: Read, shares: Sequence[Any]) -> DataFrame:
-    """Return the rows of all tasks, in no order between tasks. Each action on the frame reads again."""
+    """Return the rows of all tasks, in no particular order. Each action on the frame reads again."""
     _skip_source_search(spark)
     spark.dataSource.register(bound(name, columns, read, shares))
     return spark.read.format(name).load()

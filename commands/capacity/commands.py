@@ -33,7 +33,7 @@ def command(ctx: typer.Context, options: CapacityOptions) -> None:
     """Plan partitions and brokers for a load.
 
     --explain shows the arithmetic: each line has its formula, the numbers and their sources. Options override values in
-    a file. With --measure, kctl writes to and reads from a temporary topic for some seconds, to measure its own rates
+    a file. With --measure, kctl writes to and reads from a temporary topic for a few seconds, to measure its own rates
     on this machine.
 
     Example: kctl capacity --throughput 200MB/s --retention 3d --groups 2 --disk 4TB --network 10Gbit/s

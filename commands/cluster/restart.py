@@ -64,7 +64,7 @@ def restart(
 ) -> None:
     """Restart a cluster, one node, or with --rolling broker by broker.
 
-    Changes of config files take effect. A rolling restart stops a broker only if the remaining replicas of all its
+    Changes to config files take effect. A rolling restart stops a broker only if the remaining replicas of all its
     partitions satisfy min.insync.replicas, and continues when all replicas are in sync again. The controller restarts
     last, and the preferred leaders are elected at the end. Partitions that no order can protect (one replica, or no
     more than min.insync.replicas) are listed before the start. Exit code 4: nothing was stopped. Exit code 5: the

@@ -203,7 +203,7 @@ def _read_file(path: Path | None) -> list[FileOffset] | None:
 
 
 def _of_file(lines: Sequence[FileOffset], names: Sequence[str]) -> Given:
-    """Return the file's offsets of each group named. Raises UsageError if a group has none."""
+    """Return the file's offsets of each named group. Raises UsageError if a group has none."""
     from kctl.groups.offsets_file import by_group
 
     offsets = by_group(lines, only=names[0] if len(names) == 1 else None)

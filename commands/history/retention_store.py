@@ -1,4 +1,4 @@
-"""kctl history retention over a store of snapshots."""
+"""kctl history retention over a snapshot store."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class TrendsOptions:
 def trends(ctx: typer.Context, options: TrendsOptions) -> None:
     """Show trends of lag, topics or disks over weeks and months.
 
-    Each hour of snapshots is rolled up once it has ended, and each day. Rollups stay when snapshots expire. A table has
+    Each hour and each day of snapshots is rolled up once it has ended. Rollups stay when snapshots expire. A table has
     a line for each group and topic, topic, or log dir; other formats have a row for each period.
 
     Example: kctl history trends --store ./snapshots --of groups --every day --last 30d

@@ -119,7 +119,7 @@ def run(
 # --- the run ----------------------------------------------------------------------------------------------------------
 
 
-class Asking:
+class TerminalPrompt:
     """A user at the terminal."""
 
     def __init__(self, inv: Invocation) -> None:
@@ -185,7 +185,9 @@ def carry_out(
     from kctl.playbook.run.run_journal import RunJournal
 
     clock = RealClock()
-    environment = RunEnvironment(operations(), clock, partial(run_program, grace_s=_GRACE_S), Asking(inv), LiveLines())
+    environment = RunEnvironment(
+        operations(), clock, partial(run_program, grace_s=_GRACE_S), TerminalPrompt(inv), LiveLines()
+    )
     secrets = [] if place.target is None else sorted(_readable_secrets(place.target.security))
     engine = Engine(environment, RunJournal(file, state), settings, secrets=secrets)
     where = replace(place.where, confirm_cluster=settings.confirmed.get(place.key))

@@ -29,7 +29,7 @@ def trends(
 ) -> None:
     """Show trends of lag, topics or disks over weeks and months.
 
-    Each hour of snapshots is rolled up once it has ended, and each day. Rollups stay when snapshots expire. A table has
+    Each hour and each day of snapshots is rolled up once it has ended. Rollups stay when snapshots expire. A table has
     a line for each group and topic, topic, or log dir; other formats have a row for each period.
 
     Example: kctl spark trends --store ./snapshots --of groups --every day --last 30d

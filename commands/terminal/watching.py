@@ -26,7 +26,10 @@ _Reading = TypeVar("_Reading")
 
 @dataclasses.dataclass(frozen=True)
 class PassOutput:
-    """The output of one pass. rows: for JSON. failures: what could not be read. remarks: prints more on stderr."""
+    """The output of one pass.
+
+    rows: for JSON. failures: what could not be read. remarks: a function that prints more on stderr.
+    """
 
     rows: Any
     tables: Sequence[output.Table]

@@ -251,7 +251,7 @@ def watch(
     max_changes: Annotated[int | None, typer.Option(min=1, help="Stop after this many changes.")] = None,
     show_secrets: Annotated[bool, _SECRETS] = False,
 ) -> None:
-    """Show a node, then each change of it and its children.
+    """Show a node, then each change to it and its children.
 
     The node need not exist yet. -o json prints one line per change. Changes in quick succession can appear as one.
 

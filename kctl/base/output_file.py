@@ -77,7 +77,7 @@ def check_output_path(path: Path) -> OutputTarget:
 
 @contextlib.contextmanager
 def open_output(path: Path, *, mode: int = 0o666) -> Iterator[BinaryIO]:
-    """Yield a stream for the whole content of `path`; what was there before stays if the block raises.
+    """Yield a stream for the whole content of `path`; the old content stays if the block raises.
 
     mode: of a new file, before the umask. Raises UsageError as check_output_path does, OperationFailed when the content
     could not be written, BrokenPipeError when the reader of this process's own stdout is gone.
@@ -170,7 +170,7 @@ def _own_descriptor(number: int) -> Iterator[BinaryIO]:
 def _special(path: Path) -> Iterator[BinaryIO]:
     """Yield a stream for a pipe or a device, which is written once the content is complete, with a bounded wait."""
     with tempfile.SpooledTemporaryFile(max_size=16 << 20) as spool:
-        yield spool  # type: ignore[misc]  # it has all that BinaryIO promises and is used
+        yield spool  # type: ignore[misc] # it has all methods of BinaryIO that are used
         spool.seek(0)
         fd = _open_special(path)
         try:

@@ -91,7 +91,7 @@ def fetch_topic_configs(
     defaults: bool = False,
     limit_s: float = _SILENT_S,
 ) -> dict[str, list[ConfigEntry] | KctlError]:
-    """Return the non-default configs of each topic, sorted by name; a topic's failure is its value.
+    """Return the non-default configs of each topic, sorted by name; for a topic that failed, the KctlError.
 
     names: only these configs. defaults: include defaults. Batches of topics go to all brokers at once: any broker can
     describe any topic. limit_s: for one response. While ZooKeeper is down no broker responds; after the first timeout

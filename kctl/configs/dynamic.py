@@ -61,7 +61,7 @@ def read_dynamic(
 def try_read_dynamic(
     client: ClusterClient, resources: Collection[Resource], names: Collection[str]
 ) -> dict[Resource, Values | KctlError]:
-    """Return `read_dynamic`, with the failure of a resource as its value; NotFound: it does not exist."""
+    """Return the same as `read_dynamic`, with a KctlError for each failed resource; NotFound: it does not exist."""
     ordered = sorted(names)
     return _read_topics(client, resources, ordered) | _read_brokers(client, resources, ordered)
 

@@ -1,4 +1,4 @@
-"""Check that the data in a node's folders is its own; the errors of Kafka and ZooKeeper for a mix-up mislead.
+"""Check that the data in a node's folders belongs to the node: Kafka and ZooKeeper report a mix-up misleadingly.
 
 A broker's log dirs hold meta.properties with its broker.id and cluster.id; ZooKeeper's dataDir holds myid.
 """

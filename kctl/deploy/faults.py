@@ -107,7 +107,7 @@ def _controller(host: Host, spec: ClusterSpec, processes: list[NodeProcess]) -> 
     try:
         with health.registry(spec, timeout_s=_ASK_S) as registry:
             node_id = registry.controller_id()
-    except KctlError:  # without ZooKeeper brokers still say who it was
+    except KctlError:  # without ZooKeeper, brokers still report the last controller
         answers = health.ask_brokers(spec, answering_brokers(host, processes), timeout_s=_ASK_S)
         node_id = next((a.controller_id for a in answers.values() if a.controller_id is not None), None)
     if node_id is None:
@@ -158,7 +158,7 @@ def _leader(host: Host, spec: ClusterSpec, topic: str, partition: int, processes
 def inflict(host: Host, spec: ClusterSpec, chosen: FaultTarget, fault: Fault) -> FaultResult:
     """Send the signal and wait for its effect. Raises OperationFailed if the state does not change."""
     number = {"kill": signal.SIGKILL, "pause": signal.SIGSTOP, "unpause": signal.SIGCONT}[fault]
-    if fault == "kill":  # it was to run: status says dead, not stopped
+    if fault == "kill":  # the process should be running: status then shows dead, not stopped
         write_record(host, spec, chosen.node, "running", chosen.identity)
     if not host.signal(chosen.identity, number) and fault != "kill":
         raise OperationFailed(f"{chosen.node.name} ended before it could be signalled")

@@ -216,7 +216,7 @@ class _Followed:
         current_file = next(
             (file for file in files if self.file_id is not None and host.file_id(file) == self.file_id), None
         )
-        if current_file is None:  # it is gone, or was never there
+        if current_file is None:  # it was deleted, or never existed
             current_file, self.offset = self._path, 0
             self.file_id = host.file_id(current_file)
         elif (host.size(current_file) or 0) < self.offset:

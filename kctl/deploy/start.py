@@ -1,4 +1,4 @@
-"""Start of a cluster: only stopped nodes, after all checks; on failure, the started nodes are stopped again.
+"""Start a cluster: only stopped nodes, after all checks. On failure, the started nodes are stopped again.
 
 Checks first that the ports are free and the data belongs to this cluster. Starts all ZooKeepers together, waits until
 the old registrations of the brokers have expired in ZooKeeper (a broker would die with NodeExists), and then starts all
@@ -95,10 +95,10 @@ def start(
 ) -> StartResult:
     """Start the stopped nodes, resume the paused ones, and wait until the cluster is ready.
 
-    archive_flags: Java's flags for class archives; None: use those that are there (kctl.deploy.runtime.class_archive).
-    only: names of the nodes to start; the others stay as they are, and those that do not run are not waited for.
-    Raises Busy (a port is in use), Refused (another cluster's data), OperationFailed (a process died; with the end of
-    its log) or TimedOut. On failure, also on Ctrl-C, the nodes that this call started are stopped again.
+    archive_flags: Java's flags for class archives; None: use the existing archives (kctl.deploy.runtime.class_archive).
+    only: names of the nodes to start; other nodes stay as they are, and start does not wait for them. Raises Busy (a
+    port is in use), Refused (another cluster's data), OperationFailed (a process died; with the end of its log) or
+    TimedOut. On failure, also on Ctrl-C, the nodes that this call started are stopped again.
     """
     began = time.monotonic()
     check_runtime(spec)
@@ -198,9 +198,9 @@ def _undone_on_failure(run: _Start) -> Iterator[None]:
 
 
 def _undo(run: _Start) -> None:
-    """Stop what this call started: politely for a while, then not. Nothing else is touched.
+    """Stop the nodes that this call started, at first with SIGTERM, then with SIGKILL. Other nodes keep running.
 
-    Looked up anew: Ctrl-C may have come after a process began and before it was noted.
+    Look up the processes again: Ctrl-C may have come after a process started and before it was recorded.
     """
     started = [p for p in observe(run.host, run.spec) if p.node in run.attempted]
     identities = [p.identity for p in started if p.identity is not None]
@@ -355,7 +355,7 @@ def _await_topics(run: _Start, topics: set[str]) -> None:
 
 
 def _await_in_sync(run: _Start) -> None:
-    """Wait some seconds for replicas to catch up. If much was written meanwhile, they take longer."""
+    """Wait a few seconds for replicas to catch up. They take longer if much was written in the meantime."""
 
     def in_sync() -> bool:
         _check_alive(run)

@@ -1,11 +1,11 @@
 """The stored clusters: one folder per cluster, found by name, with a lock for changes.
 
     clusters_dir()/NAME/            the cluster's folder, or with --dir a link to it
-    clusters_dir()/.NAME.lock       held (flock) by the one kctl that changes the cluster
-    clusters_dir()/.ports.lock      held while ports are chosen, until they stand in a cluster.json
+    clusters_dir()/.NAME.lock       held (flock) by the kctl process that changes the cluster
+    clusters_dir()/.ports.lock      held while ports are chosen, until they are written to a cluster.json
 
-cluster.json is written first, before any other file: everything else follows from it, so that what an interrupted
-create leaves behind can be completed by `start` or removed by `destroy`.
+cluster.json is written before any other file. All other files follow from it, so that `start` can complete an
+interrupted create, and `destroy` can remove its files.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from kctl.errors import Busy, InvalidFile, KctlError, NotFound, OperationFailed
 
 SPEC_FILE = "cluster.json"
 _FORMAT = 1
-_UNFINISHED_SPEC = rf"\.{re.escape(SPEC_FILE)}\.\d+\.new"  # as Host.write_file names what it has not finished
+_UNFINISHED_SPEC = rf"\.{re.escape(SPEC_FILE)}\.\d+\.new"  # the temporary files of Host.write_file
 _MAX_SPEC_BYTES = 4 << 20
 LOCK_WAIT_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class StoredCluster:
-    """An entry of the folder of clusters. spec is None when it cannot be read, and `problem` says why."""
+    """An entry in the folder of clusters. spec: None if it is unreadable; problem: the reason."""
 
     name: str
     directory: Path
@@ -98,7 +98,7 @@ def parse_spec(data: bytes, path: Path) -> ClusterSpec:
 
 
 def _spec_from_json(document: Mapping[str, Any]) -> ClusterSpec:
-    document = {"own_directory": True, **document}  # files of before it was noted
+    document = {"own_directory": True, **document}  # older files lack this key
     values = {f.name: document[f.name] for f in fields(ClusterSpec)}
     values["directory"] = Path(values["directory"])
     values["kafka_libs"] = Path(values["kafka_libs"])
@@ -118,7 +118,7 @@ def save(host: Host, spec: ClusterSpec) -> None:
     host.write_file(spec_path(spec.directory), text.encode())
 
 
-def leavings(host: Host, directory: Path) -> list[Path]:
+def leftovers(host: Host, directory: Path) -> list[Path]:
     """Return the leftovers of interrupted writes of cluster.json in a cluster's folder."""
     return [directory / name for name in host.list_folder(directory) if re.fullmatch(_UNFINISHED_SPEC, name)]
 
@@ -151,8 +151,8 @@ def reserved_ports(host: Host) -> frozenset[int]:
 def lock_cluster(name: str) -> Iterator[None]:
     """Lock the cluster against changes by another kctl. Raises Busy, with the other's pid, after LOCK_WAIT_S.
 
-    A child that was forked and has not yet become Java holds the lock as well: whoever gets it next finds
-    either no such process or one with its final command line.
+    A forked child that has not yet become Java holds the lock as well, so that the next holder finds either no such
+    process, or one with its final command line.
     """
     with _lock(paths.clusters_dir() / f".{check_name(name)}.lock", f"cluster {name}", LOCK_WAIT_S):
         yield

@@ -1,6 +1,6 @@
 """Collect the lag of groups in one batched pass over a cluster.
 
-Requests, whatever the number of groups: ListGroups to each broker (or one FindCoordinator for named groups),
+Requests, regardless of the number of groups: ListGroups to each broker (or one FindCoordinator for named groups),
 OffsetFetch and DescribeGroups to each coordinator, one Metadata for the topics that occur, ListOffsets LATEST and
 EARLIEST to each leader. The end is read before the start, so a start can only lie beyond its end if records were
 deleted meanwhile.
@@ -79,7 +79,7 @@ def collect(
     members: add the member that each partition is assigned to, and rows for assigned partitions without a commit.
     states: only groups in these states. share: add rows of share groups, by their start offsets. control_records: for
     this many partitions with small lags, count the offsets that hold no message, which takes a Fetch to each leader.
-    Raises NotFound if a named group does not exist, and what `ClusterClient` raises if no broker is reachable.
+    Raises NotFound if a named group does not exist, and the errors of `ClusterClient` if no broker is reachable.
     """
     described = _describe(client, groups, members=members)
     failed = {name: error.message for name, error in described.failed_groups.items()}

@@ -251,7 +251,7 @@ class ClusterClient:
     def send_to_controller(self, request: Any, *, timeout_s: float | None = None) -> Any:
         """Send a request to the current controller. Retries after NOT_CONTROLLER, since nothing was changed.
 
-        Raises what `send` raises, and OperationFailed if there is no controller.
+        Raises the errors of `send`, and OperationFailed if there is no controller.
         """
         deadline = self._deadline(timeout_s)
         patience = deadline.at_most(_ELECTION_WAIT_S)

@@ -97,7 +97,7 @@ def start_all(run: RestartRun, batch: Sequence[int]) -> list[int]:
 
 
 def _is_there_after_all(run: RestartRun, node: int) -> bool:
-    """Return True for a broker that is up and that this run did not stop: a network failure makes all look down."""
+    """Return True for a broker that is up, and that this run did not stop: a network failure makes all look down."""
     taken_down = run.state.brokers[node].phase in {BrokerPhase.STOPPED, BrokerPhase.STARTING, BrokerPhase.STARTED}
     return not taken_down and run.cluster.answers(node)
 

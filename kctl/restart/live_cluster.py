@@ -1,4 +1,4 @@
-"""Reads of a rolling restart from the cluster, whichever broker is down."""
+"""Read the cluster during a rolling restart, even if any one broker is down."""
 
 from __future__ import annotations
 

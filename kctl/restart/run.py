@@ -1,4 +1,4 @@
-"""Carry a rolling restart out, entry by entry of its journal; a new run and a resumed one share the code.
+"""Carry out a rolling restart, entry by entry of its journal. A new run and a resumed one share the code.
 
 For each broker (with --max-unavailable: a few of one rack): gate → stop → no longer listed → start → responds → N
 consecutive checks with every replica in sync. If a broker does not come back, the run ends and stops no other broker.
@@ -21,7 +21,7 @@ HOW_TO_RESUME = "run the same command again to resume, or with --abandon to forg
 
 
 def carry_out(run: RestartRun) -> None:
-    """Run the restart to its end. Raises NotFinished with the next steps."""
+    """Run the restart until it is complete. Raises NotFinished with the next steps."""
     try:
         _carry_out(run)
     except NotFinished:
@@ -92,7 +92,7 @@ def _gate(run: RestartRun, until: float) -> tuple[tuple[int, ...], ReplicaWatch 
 
 def _next_stop(run: RestartRun) -> tuple[tuple[int, ...], list[Blocker]]:
     """Return the next brokers and their blockers; the controller may have changed. () if one went down by itself."""
-    controller = run.cluster.controller()  # first: with ZooKeeper, every broker is asked, which may take time
+    controller = run.cluster.controller()  # first: with ZooKeeper, every broker is queried, which may take time
     current = run.cluster.snapshot(_remaining(run))
     if not current.state.brokers.keys() >= set(_remaining(run)):
         return (), []

@@ -1,4 +1,4 @@
-"""Listing topics: partitions, health, and on request sizes and numbers of messages."""
+"""List topics: partitions, health, and optionally sizes and numbers of messages."""
 
 from __future__ import annotations
 

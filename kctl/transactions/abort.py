@@ -1,4 +1,4 @@
-"""Aborting a transaction in one partition, bypassing its coordinator. WriteTxnMarkers (KIP-664)."""
+"""Abort a transaction in one partition with WriteTxnMarkers (KIP-664), bypassing its coordinator."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def refuse_live(client: ClusterClient, producer: ProducerState) -> None:
 def refuse_changed(client: ClusterClient, partition: PartitionState, planned: ProducerState) -> None:
     """Raise Refused or NotFound if the transaction changed during confirmation.
 
-    A marker ends whatever transaction the producer has open when it is written.
+    A marker ends the transaction that the producer has open when the marker is written.
     """
     assert planned.current_transaction_start_offset is not None
     now = find_open(client, partition, planned.current_transaction_start_offset)

@@ -44,7 +44,7 @@ class _PartRecord:
 def within(seconds: float, call: Callable[[], T], *, subject: str) -> T:
     """Return `call()`, run in a thread for up to `seconds`, because resolving a name has no timeout of its own.
 
-    Raises ConnectionFailed if it takes longer, else what `call` raises.
+    Raises ConnectionFailed if it takes longer, and the errors of `call`.
     """
     return _collect(_start(call), time.monotonic() + seconds, seconds, subject)
 

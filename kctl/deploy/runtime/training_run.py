@@ -1,4 +1,4 @@
-"""Creation of class archives: a ZooKeeper and a broker run for a few seconds and write them at exit."""
+"""Create class archives: a ZooKeeper and a broker run for a few seconds and write them at exit."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _END_S = 180.0  # Java 25 assembles an archive in a separate process, which take
 def make_archives(
     host: Host, *, java: Java, libs: Path, kafka_version: str, progress: ProgressReporter | None = None
 ) -> Mapping[NodeKind, Path]:
-    """Return the archives. Creates missing ones: a ZooKeeper and a broker run for some seconds in a temporary folder.
+    """Return the archives. Creates missing ones: a ZooKeeper and a broker run for a few seconds in a temporary folder.
 
-    Raises what `start` and `stop` raise, NotSupported for a Java that cannot write one, OperationFailed if none was
+    Raises the errors of `start` and `stop`, NotSupported for a Java that cannot write one, OperationFailed if none was
     written.
     """
     progress = progress or NoProgress()

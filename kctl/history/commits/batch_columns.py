@@ -1,4 +1,4 @@
-"""Decoding of commits in __consumer_offsets as columns: many batches at once, with numpy.
+"""Decode commits in __consumer_offsets as columns: many batches at once, with numpy.
 
 This module decodes ordinary batches: magic 2 with a valid CRC, records without headers, commits of the versions that
 brokers write. The first other batch ends a piece and is decoded by kctl.segment.format.offset_commits, which is the
@@ -49,8 +49,11 @@ _Bytes = npt.NDArray[np.uint8]
 
 
 class _Batches(NamedTuple):
-    """The batches of a piece. at: position of each in the window; begin, finish: bounds of its records in the data;
-    records: record count from the header."""
+    """The batches of a piece.
+
+    at: position of each in the window; begin, finish: bounds of its records in the data; records: record count from the
+    header.
+    """
 
     at: Ints
     base_offset: Ints

@@ -124,7 +124,7 @@ def _length(log: PartitionLog) -> tuple[int, int]:
 def read_log(
     log: PartitionLog, span: Span = EVERYTHING, *, notes: CommitNotes | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Yield a log's commits as batches of ARROW's schema, then read failures. Raises what Source raises."""
+    """Yield a log's commits as batches of ARROW's schema, then read failures. Raises the errors of Source."""
     number = log_partition(log)
     reader = _Reader(notes or CommitNotes())
     for files in log.segments:
@@ -138,7 +138,7 @@ def read_log(
 def read_fetched(pieces: Iterable[bytes], number: int, span: Span = EVERYTHING) -> Iterator[pa.RecordBatch]:
     """Yield the commits of a partition's log that is fetched in pieces of complete batches (kctl.lag.offsets_topic).
 
-    Raises what `pieces` raises.
+    Raises the errors of `pieces`.
     """
     reader, name = _Reader(CommitNotes()), f"{TOPIC}-{number}"
     reader.is_last = False

@@ -170,7 +170,7 @@ def times_of_cluster(
 ) -> CommitTimes:
     """Return `times_of_logs` by Fetch from a live cluster, one partition of the topic after the other (None: all).
 
-    report: also called for each unreadable partition. Raises what ClusterClient raises if nothing is readable.
+    report: also called for each unreadable partition. Raises the errors of ClusterClient if nothing is readable.
     """
     try:
         logs, failed = offsets_logs(client, partitions)

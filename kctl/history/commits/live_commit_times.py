@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def with_commit_times(client: ClusterClient, plan: LagPlan) -> LagPlan:
     """Return the plan with the commit times of the offsets in its passes. Read failures are added to its failures.
 
-    Raises Refused for the store of another cluster, and what ClusterClient raises.
+    Raises Refused for the store of another cluster, and the errors of ClusterClient.
     """
     query, failures = plan.query, list(plan.failures)
     if query.store is not None:

@@ -1,4 +1,4 @@
-"""Groups over time, from a store of snapshots: a row for each reading of kctl.history.lag.window, as Arrow batches.
+"""Groups over time, from a snapshot store: a row for each reading of kctl.history.lag.window, as Arrow batches.
 
 A reader has a range of groups. It reads the files of the requested hours and of the time before that the first windows
 need, only the row groups that can contain its groups; merges them in the order of the store's key; and evaluates them

@@ -1,4 +1,4 @@
-"""Evaluation of snapshots as a stream: Arrow batches of the table `commits` to batches of readings.
+"""Evaluate snapshots as a stream: turn Arrow batches of the table `commits` into batches of readings.
 
 Batches are sorted by group, topic, partition and time; a batch may end anywhere. The rows of the previous batch that a
 window or a time lag needs are carried over (at most `rules.history` rows of one partition), so memory use does not

@@ -215,7 +215,7 @@ def _windows(before: list[PassInfo], request: LagRequest) -> tuple[WindowRules, 
 def _long_ago_ms(store: Store, at_ms: int, began_ms: int, request: LagRequest, damaged: list[Damaged]) -> int | None:
     """Return the last complete pass at least stale_after_ms before at_ms.
 
-    None if there is none within two hours before that time, or if the passes read anyway (from began_ms) reach that
+    None if there is none in the two hours before that time, or if the other passes (from began_ms) already go back that
     far.
     """
     due_ms = at_ms - request.standing.stale_after_ms

@@ -1,4 +1,4 @@
-"""Reads of a store of snapshots for the retention reports.
+"""Read a snapshot store for the retention reports.
 
 Two inputs are large: the sizes of replicas over the span, and the last readings of groups. Both are read here or by
 Spark's tasks (kctl.spark.store_reads), which reduce them to one row per replica or reading for the retention rules.
@@ -142,7 +142,7 @@ def _reading_rows(query: ReadingsQuery, groups: GroupRange) -> list[dict[str, An
 
 
 def reads_of(store: str, from_ms: int, to_ms: int, *, at_once: int = 1) -> StoreReads:
-    """Return the reads of a store. Raises what open_store raises."""
+    """Return the reads of a store. Raises the errors of open_store."""
     return StoreReads(open_store(place(store)), from_ms, to_ms, at_once=at_once)
 
 

@@ -1,4 +1,4 @@
-"""Storing of a pass: all of its tables, then its row of `passes`, which makes it valid."""
+"""Store a pass: all of its tables, then its row of `passes`, which makes it valid."""
 
 from __future__ import annotations
 

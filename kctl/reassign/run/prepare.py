@@ -1,4 +1,4 @@
-"""From a plan file to a run: check it against the cluster, complete it from the cluster, cut it into batches."""
+"""Turn a plan file into a run: check it against the cluster, complete it from the cluster, cut it into batches."""
 
 from __future__ import annotations
 

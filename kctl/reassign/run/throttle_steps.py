@@ -55,7 +55,7 @@ def _throttle_left(state: RunState) -> Throttle:
 
 
 class ThrottleWatch:
-    """A periodic check for changes of the throttle by others while moves run."""
+    """A periodic check for changes that others make to the throttle while moves run."""
 
     def __init__(self, run: Run, rows: Iterable[Reassignment]) -> None:
         self._run = run

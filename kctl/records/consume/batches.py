@@ -1,4 +1,4 @@
-"""Decoding of the batches in a Fetch response into chunks of records that are visible to a consumer.
+"""Decode the batches in a Fetch response into chunks of records that are visible to a consumer.
 
 Control batches (transaction markers, KRaft's own) and the batches of aborted transactions that the response names are
 skipped; both advance the position. Source: org.apache.kafka.clients.consumer.internals.CompletedFetch.

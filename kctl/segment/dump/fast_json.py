@@ -88,7 +88,7 @@ _Parts = tuple[Sequence[object], ...]
 def _column(texts: list[bytes | None], size: int | None) -> tuple[_FieldFormat, _Parts, _Parts]:
     """Return the format of texts, the arguments (text, or text and encoding), and the sizes.
 
-    size: the size of all, if known; −1: all are null.
+    size: the size of all, if known; -1: all are null.
     """
     nulls = 0 if size is not None and size >= 0 else texts.count(None)
     if nulls == len(texts):

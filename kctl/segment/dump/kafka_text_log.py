@@ -38,7 +38,7 @@ _NO_OFFSET = -1
 class TextResult:
     """The result of a part of a log, besides its text.
 
-    gaps: pairs of following offsets that are not consecutive, in order. first_offset, last_offset: of the records, −1
+    gaps: pairs of following offsets that are not consecutive, in order. first_offset, last_offset: of the records, -1
     for none. valid_bytes: bytes of valid batches. dead: Kafka's tool would have ended in it. open_end: the part ends in
     damage without a valid batch after it.
     """

@@ -107,7 +107,7 @@ def test_what_is_damaged_is_named(served: tuple[ObjectStore, Path]) -> None:
 
 def test_what_is_not_there(served: tuple[ObjectStore, Path]) -> None:
     server, _ = served
-    with pytest.raises(NotFound, match=r"s3://ops/none is not a store of snapshots"):
+    with pytest.raises(NotFound, match=r"s3://ops/none is not a snapshot store"):
         open_store(place(_uri(server, "none")))
     with pytest.raises(KctlError, match=rf"cannot be read on {os.uname().nodename}"):
         store_here(_uri(server, "none"))
