@@ -143,7 +143,7 @@ def remove(
         if to_remove and not dry_run:
             users = ", ".join(dict.fromkeys(row.user for row in to_remove))
             basis = of_users(client, present, to_remove)
-            inv.confirm(f"Remove {users} of {client.target.name}?", target=client.target, basis=basis)
+            inv.confirm(f"Remove {users} on {client.target.name}?", target=client.target, basis=basis)
         _finish(inv, plan if dry_run else carry_out(client, plan))
 
 

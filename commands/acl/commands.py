@@ -224,7 +224,7 @@ def confirm_changes(inv: Invocation, client: ClusterClient, plan: Sequence[AclCh
             output.note(f"{'-' if row.result is ItemResult.WOULD_REMOVE else '+'} {row.acl}")
     parts = [f"{verb} {counted(len(rows), 'ACL')}" for verb, rows in (("add", added), ("remove", removed)) if rows]
     question = " and ".join(parts)
-    question = f"{question[0].upper()}{question[1:]} of {client.target.name}?"
+    question = f"{question[0].upper()}{question[1:]} on {client.target.name}?"
     inv.confirm(question, target=client.target, basis=of_acls(client, plan))
 
 

@@ -12,7 +12,7 @@ import typer
 from kctl.base.outcomes import ItemResult, any_changed
 from kctl.base.text import counted
 from kctl.commands.terminal import output
-from kctl.commands.terminal.interrupts import undone_when_terminated
+from kctl.commands.terminal.interrupts import interrupt_when_terminated
 from kctl.commands.terminal.invocation import CommandGroup, Invocation, invocation
 from kctl.commands.terminal.output import Column, Table, jsonable
 from kctl.commands.terminal.views import incomplete, ranges, split_failures
@@ -148,7 +148,7 @@ def _set_for(inv: Invocation, client: ClusterClient, plan: Sequence[LoggerChange
     interrupted = False
     failure: Exception | None = None
     rows = _unknown_outcome(plan)
-    with undone_when_terminated():
+    with interrupt_when_terminated():
         try:
             with deferred_interrupts():
                 rows = set_levels(client, plan)

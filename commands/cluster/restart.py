@@ -13,7 +13,7 @@ from kctl.commands.cluster.interruption import confirm_interruption
 from kctl.commands.completion.complete import cluster_names
 from kctl.commands.terminal import output
 from kctl.commands.terminal.broker_ids import broker_ids
-from kctl.commands.terminal.interrupts import undone_when_terminated
+from kctl.commands.terminal.interrupts import interrupt_when_terminated
 from kctl.commands.terminal.invocation import Invocation, invocation
 from kctl.errors import UsageError
 
@@ -121,7 +121,7 @@ def _restart_whole(inv: Invocation, name: str, node: list[str] | None, *, force:
         return
     if running:
         confirm_interruption(inv, name, f"restart {', '.join(running)} of cluster {name}?")
-    with undone_when_terminated(), output.progress(f"restarting {name}") as progress:
+    with interrupt_when_terminated(), output.progress(f"restarting {name}") as progress:
         result = lifecycle.restart_cluster(
             name, nodes=node, timeout_s=inv.timeout_s(DEFAULT_TIMEOUT_S), force=force, progress=progress
         )

@@ -13,7 +13,7 @@ from kctl.base.text import counted
 from kctl.commands.cluster.interruption import confirm_interruption
 from kctl.commands.cluster.rolling_tables import plan_notes, plan_tables, plan_warnings, question, result_tables
 from kctl.commands.terminal import output
-from kctl.commands.terminal.interrupts import undone_when_terminated
+from kctl.commands.terminal.interrupts import interrupt_when_terminated
 from kctl.commands.terminal.invocation import Invocation
 from kctl.errors import ConnectionFailed, KctlError, NotFound, NotHealthy
 
@@ -238,7 +238,7 @@ def _carry_out(inv: Invocation, run: RestartRun, plan: RestartPlan) -> None:
 
     failure: KctlError | None = None
     started = run.clock.now()
-    with undone_when_terminated(), output.progress("restarting", lines_every_s=_LINES_EVERY_S) as bar:
+    with interrupt_when_terminated(), output.progress("restarting", lines_every_s=_LINES_EVERY_S) as bar:
         run.reporter = _TerminalReporter(bar)
         with _interruptible(run):
             try:

@@ -40,7 +40,7 @@ def diff(
 ) -> None:
     """Show config differences between topics or brokers. Exit 1 if they differ.
 
-    Effective values are compared, wherever they are set. For sensitive configs, only whether a value is set.
+    Compares effective values, wherever they are set. Of a sensitive config, compares only whether it is set.
 
     Example: kctl config diff --all-brokers
     """
@@ -72,7 +72,7 @@ def _select(texts: Sequence[str], all_brokers: bool) -> tuple[list[Resource], bo
 
     if all_brokers:
         if texts:
-            raise UsageError("--all-brokers and RESOURCE exclude each other")
+            raise UsageError("--all-brokers and RESOURCE cannot be combined")
         return [], False
     names = list(dict.fromkeys(texts))
     if len(names) < 2:

@@ -12,7 +12,7 @@ from kctl.base.text import counted
 from kctl.base.units import parse_duration_ms
 from kctl.commands.consume import options as consume_options
 from kctl.commands.terminal import output
-from kctl.commands.terminal.interrupts import undone_when_terminated
+from kctl.commands.terminal.interrupts import interrupt_when_terminated
 from kctl.commands.terminal.invocation import Invocation, formats_are, invocation
 from kctl.commands.terminal.output import Column, Table, jsonable
 from kctl.errors import NotHealthy, UsageError
@@ -88,7 +88,7 @@ def command(
         patterns=tuple(match or ()),
         partitions=None if numbers is None else tuple(numbers),
         offset=number,
-        from_ms=_moment(from_time),
+        from_ms=_time_ms(from_time),
         tail=tail,
         from_beginning=from_beginning or from_start,
         group=group,
@@ -97,7 +97,7 @@ def command(
         max_messages=max_messages,
         exit_eof=exit_eof,
         until_offset=until_offset,
-        until_ms=_moment(until),
+        until_ms=_time_ms(until),
         idle_ms=parse_duration_ms(idle_timeout) if idle_timeout else None,
         read_committed=read_committed,
         merge=merge,
@@ -127,9 +127,9 @@ def _run(
     from kctl.records.consume.consume import check_options, consume
 
     check_options(options)
-    with undone_when_terminated(), inv.connect() as client:
+    with interrupt_when_terminated(), inv.connect() as client:
         if options.group is not None:
-            question = f"Read as a member of group {options.group} of {client.target.name}, and commit?"
+            question = f"Read as a member of group {options.group} on {client.target.name}, and commit?"
             inv.confirm_protected(question, target=client.target)
         inv.report_change(changed=options.group is not None)
         result = consume(client, options, sink, decoder=decode, stats=stats)
@@ -169,10 +169,10 @@ def _ends(options: ConsumeOptions) -> bool:
     return options.finite or options.until_ms is not None or options.idle_ms is not None or options.max_messages == 0
 
 
-def _moment(text: str | None) -> int | None:
-    from kctl.base.moments import parse_moment
+def _time_ms(text: str | None) -> int | None:
+    from kctl.base.timestamps import parse_timestamp
 
-    return None if text is None else parse_moment(text)
+    return None if text is None else parse_timestamp(text)
 
 
 def _reset(where: str | None) -> str | None:

@@ -103,15 +103,15 @@ def reset_offsets(
         elif from_group is not None:
             offsets = _of_group(client, from_group, names, choices)
         plan = plan_reset(client, names, target, choices, given=offsets, create=create)
-        carry_out(inv, client, plan, dry_run=dry_run, moment=_moment(target))
+        carry_out(inv, client, plan, dry_run=dry_run, moment=_target_time(target))
 
 
-def _moment(target: ResetTarget) -> str | None:
+def _target_time(target: ResetTarget) -> str | None:
     """Return a target time as parsed, for example "2026-11-22T09:30:00.000Z (UTC)"; None for other targets."""
-    from kctl.base.moments import moment_text
+    from kctl.base.timestamps import format_timestamp
     from kctl.groups.reset_rules import To
 
-    return f"{moment_text(target.value)} (UTC)" if target.to is To.TIME else None
+    return f"{format_timestamp(target.value)} (UTC)" if target.to is To.TIME else None
 
 
 def carry_out(
@@ -169,7 +169,7 @@ def _target(targets: Mapping[str, object]) -> ResetTarget:
 
     options = [name for name, value in targets.items() if value not in (None, False)]
     if len(options) != 1:
-        message = f"{' and '.join(options)} exclude each other" if options else "no target is set"
+        message = f"{' and '.join(options)} cannot be combined" if options else "no target is set"
         raise UsageError(message, hint=f"set one of {', '.join(targets)}")
     (name,) = options
     text = str(targets[name])
@@ -188,7 +188,7 @@ def _target(targets: Mapping[str, object]) -> ResetTarget:
 
 def _check_scope(topics: bool, all_topics: bool, *, offsets_given: bool) -> None:
     if topics and all_topics:
-        raise UsageError("--topic and --all-topics exclude each other")
+        raise UsageError("--topic and --all-topics cannot be combined")
     if not topics and not all_topics and not offsets_given:
         raise UsageError(
             "no topic is selected",

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kctl.commands.terminal import output
-from kctl.commands.terminal.interrupts import undone_when_terminated
+from kctl.commands.terminal.interrupts import interrupt_when_terminated
 from kctl.commands.terminal.invocation import Invocation
 from kctl.commands.terminal.output import Table
 from kctl.errors import UsageError
@@ -133,7 +133,7 @@ class OwnProcesses(ReportEngine):
         parquet.check()
         if cluster:
             inv.target()  # a wrong context is reported before anything starts
-        with undone_when_terminated():
+        with interrupt_when_terminated():
             with output.progress("reading") as progress:
                 run = _OwnRun(progress, parquet, self.tasks)
                 yield run

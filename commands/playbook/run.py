@@ -21,7 +21,7 @@ from kctl.commands.playbook.before import (
 )
 from kctl.commands.playbook.report import LiveLines, tables, title
 from kctl.commands.terminal import confirm, output
-from kctl.commands.terminal.interrupts import undone_when_terminated
+from kctl.commands.terminal.interrupts import interrupt_when_terminated
 from kctl.commands.terminal.invocation import Invocation, invocation
 from kctl.commands.terminal.out_file import JUNIT_REPORT, ask_to_replace, write_whole
 from kctl.errors import (
@@ -192,7 +192,7 @@ def carry_out(
     engine = Engine(environment, RunJournal(file, state), settings, secrets=secrets)
     where = replace(place.where, confirm_cluster=settings.confirmed.get(place.key))
     started_at, start_s = clock.wall(), clock.now_s()
-    with undone_when_terminated():
+    with interrupt_when_terminated():
         outcome = engine.run(playbook, values, where)
     for each in outcome.steps:
         each.hide(engine.redactor)

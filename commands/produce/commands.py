@@ -15,7 +15,7 @@ from kctl.commands.produce.options import Acks, Format, OnBadLine
 from kctl.commands.produce.report import checked, report, report_check, speed
 from kctl.commands.terminal import output
 from kctl.commands.terminal.codecs import Compression
-from kctl.commands.terminal.interrupts import told_when_interrupted, undone_when_terminated
+from kctl.commands.terminal.interrupts import call_on_interrupt, interrupt_when_terminated
 from kctl.commands.terminal.invocation import invocation
 from kctl.errors import KctlError, UsageError
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kctl.records.produce.input import Supply
     from kctl.records.produce.options import ProduceOptions, ProduceResult
     from kctl.records.produce.outgoing import Headers
-    from kctl.records.produce.produce import Producing
+    from kctl.records.produce.produce import ProduceRun
     from kctl.records.produce.undelivered_file import UndeliveredFile
 
 _STDIN = Path("-")
@@ -61,7 +61,7 @@ def command(
     quiet: produce_options.Quiet = False,
     dry_run: produce_options.DryRun = False,
 ) -> None:
-    """Write lines of stdin or files to a topic, or generated values.
+    """Write lines from stdin or files, or generated values, to a topic.
 
     Prints how many records were acknowledged. Stops at the first record that is not acknowledged (exit code 5), and
     reports which lines are missing.
@@ -112,7 +112,7 @@ def _check(
 
     if not files and options.count is None:
         raise UsageError("--dry-run of generated values requires a limit", hint="add --count N")
-    with undone_when_terminated(), inv.connect() as client:
+    with interrupt_when_terminated(), inv.connect() as client:
         destination = check_topic(client, options)
         check_right_to_write(client, options.topic)
         lacking = shortage(client, options.topic)
@@ -133,7 +133,7 @@ def _produce(
     quiet: bool,
 ) -> None:
     from kctl.records.produce.destination import check_topic
-    from kctl.records.produce.produce import Producing
+    from kctl.records.produce.produce import ProduceRun
 
     with ExitStack() as stack:
         undelivered_file = None
@@ -142,19 +142,19 @@ def _produce(
 
             undelivered_file = UndeliveredFile(failed_file)
             stack.callback(undelivered_file.close)
-        stack.enter_context(undone_when_terminated())
+        stack.enter_context(interrupt_when_terminated())
         client = stack.enter_context(inv.connect())
         destination = check_topic(client, options)
-        question = f"Write to topic {options.topic} of {client.target.name}?"
+        question = f"Write to topic {options.topic} on {client.target.name}?"
         inv.confirm_protected(question, target=client.target)
-        run = Producing(
+        run = ProduceRun(
             client, destination, options, _supply(files, options, destination, encoded=encoded, quiet=quiet), parse,
             progress=stack.enter_context(speed(terminal=_reads_terminal(files), quiet=quiet)),
         )  # fmt: skip
         run.prepare()
         if _reads_terminal(files) and not quiet:
             output.note("type one record per line; end with Ctrl-D")
-        with told_when_interrupted(run.interrupt):
+        with call_on_interrupt(run.interrupt):
             result = run.run()
             not_saved = None if undelivered_file is None else _save(undelivered_file, run)
         cause = _cause(client, result)
@@ -175,11 +175,11 @@ def _cause(client: ClusterClient, result: ProduceResult) -> str | None:
 
 
 def _emit_result(
-    inv: Invocation, run: Producing, cause: str | None, not_saved: KctlError | None, *, quiet: bool
+    inv: Invocation, run: ProduceRun, cause: str | None, not_saved: KctlError | None, *, quiet: bool
 ) -> None:
     """Emit the result even after Ctrl-C, then raise the unexpected exception that ended the run, if any."""
     try:
-        with told_when_interrupted(run.interrupt):
+        with call_on_interrupt(run.interrupt):
             report(inv, run.result, run.cause, cause, not_saved, quiet=quiet)
     except KctlError:
         if run.unexpected is None:
@@ -188,7 +188,7 @@ def _emit_result(
         raise run.unexpected
 
 
-def _save(undelivered_file: UndeliveredFile, run: Producing) -> KctlError | None:
+def _save(undelivered_file: UndeliveredFile, run: ProduceRun) -> KctlError | None:
     """Write unacknowledged records to the file. Return the error, if any."""
     error = None
     try:
@@ -228,6 +228,6 @@ def _headers(texts: list[str] | None) -> Headers:
 
 
 def _timestamp_ms(timestamp: str | None) -> int | None:
-    from kctl.base.moments import parse_moment
+    from kctl.base.timestamps import parse_timestamp
 
-    return None if timestamp is None else parse_moment(timestamp)
+    return None if timestamp is None else parse_timestamp(timestamp)

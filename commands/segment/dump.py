@@ -305,7 +305,7 @@ def _row_decoder(params: Mapping[str, Any]) -> RowDecoder | None:
 
 
 def _query(params: Mapping[str, Any]) -> Query:
-    from kctl.base.moments import parse_moment
+    from kctl.base.timestamps import parse_timestamp
     from kctl.segment.dump.query import Query
     from kctl.segment.log.ranges import parse_offsets, parse_pattern
 
@@ -313,8 +313,8 @@ def _query(params: Mapping[str, Any]) -> Query:
     return Query(
         first=first,
         last=last,
-        since_ms=parse_moment(params["since"]) if params["since"] else None,
-        until_ms=parse_moment(params["until"]) if params["until"] else None,
+        since_ms=parse_timestamp(params["since"]) if params["since"] else None,
+        until_ms=parse_timestamp(params["until"]) if params["until"] else None,
         key=None if params["key"] is None else params["key"].encode("utf-8", "surrogateescape"),
         key_pattern=parse_pattern("--key-regex", params["key_regex"]) if params["key_regex"] else None,
         pattern=parse_pattern("--grep", params["grep"]) if params["grep"] else None,

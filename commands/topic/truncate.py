@@ -83,7 +83,7 @@ def truncate(
         check_pattern(inv, match, expect, len({row.topic for row in plan}))
         count = counted(sum(row.messages for row in to_delete), "record")
         inv.confirm(
-            f"Delete {count} of {counted(len(to_delete), 'partition')} of {client.target.name}?",
+            f"Delete {count} of {counted(len(to_delete), 'partition')} on {client.target.name}?",
             target=client.target,
             basis=basis,
         )
@@ -119,12 +119,12 @@ def _of_options(
     before_offset: int | None,
     before_time: str | None,
 ) -> tuple[ClusterState, dict[TopicPartition, int]]:
-    from kctl.base.moments import parse_moment
+    from kctl.base.timestamps import parse_timestamp
     from kctl.cluster.partition_numbers import parse_each
     from kctl.cluster.topics import choose_to_change, chosen_partitions
     from kctl.topics.truncate import HIGH_WATERMARK, offsets_at
 
-    time_ms = parse_moment(before_time) if before_time is not None else None
+    time_ms = parse_timestamp(before_time) if before_time is not None else None
     numbers = parse_each(partition)
     state, chosen = choose_to_change(client, names, match)
     tps = chosen_partitions(chosen, numbers)

@@ -107,7 +107,7 @@ def get(
     inv = invocation(ctx)
     node_path = parse_path(path)
     if raw and inv.output is not None:
-        raise UsageError("--raw and -o exclude each other: --raw prints the bytes as they are")
+        raise UsageError("--raw and -o cannot be combined: --raw prints the bytes as they are")
     with _session(inv) as client:
         if raw:
             data = read_data(client, node_path, show_secrets=show_secrets)

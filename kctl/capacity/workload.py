@@ -77,7 +77,7 @@ def _check(topic: str, inputs: Mapping[str, Input]) -> None:
         )
     for one, other in _EXCLUSIVE:
         if one in inputs and other in inputs:
-            raise UsageError(f"{topic}: {_option(one)} and {_option(other)} exclude each other")
+            raise UsageError(f"{topic}: {_option(one)} and {_option(other)} cannot be combined")
     for name, partners in _REQUIRES:
         if name in inputs and not inputs.keys() & set(partners):
             raise UsageError(f"{topic}: {_option(name)} requires {' or '.join(map(_option, partners))}")

@@ -14,7 +14,7 @@ from kctl.cluster.groups.newer_groups import StartOffset
 from kctl.cluster.groups.streams import StreamsMember, Topology
 from kctl.errors import NotFound, UsageError
 from kctl.lag.collect import LagReport, collect
-from kctl.lag.control_records import MOST_PARTITIONS
+from kctl.lag.control_records import MAX_PARTITIONS
 from kctl.lag.rules import LagRow
 from kctl.model import TopicPartition
 
@@ -149,7 +149,7 @@ def _summary(group: Group) -> GroupSummary:
 
 def describe(client: ClusterClient, names: Sequence[str]) -> tuple[list[GroupDescription], list[str]]:
     """Return the named groups in that order, and a line for each failure. Raises NotFound for an unknown group."""
-    report = collect(client, names, control_records=MOST_PARTITIONS)
+    report = collect(client, names, control_records=MAX_PARTITIONS)
     rows: dict[str, list[LagRow]] = {}
     for row in report.rows:
         rows.setdefault(row.group, []).append(row)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from kctl.base.deadline import Deadline
 from kctl.errors import AuthenticationFailed, ConnectionFailed
-from kctl.health.assess import assess, are_facts_hidden
+from kctl.health.assess import are_facts_hidden, assess
 from kctl.health.collect import collect_facts
 from kctl.health.model import Health, HealthLimits
 

@@ -107,7 +107,7 @@ def fetch_log(client: ClusterClient, log: OffsetsLog) -> Iterator[bytes]:
 def _fetch(client: ClusterClient, log: OffsetsLog, position: int) -> bytes:
     requested = TopicPartition(TOPIC, log.partition)
     request = fetch_request(
-        {requested: position}, partition_bytes=FETCH_BYTES, max_bytes=FETCH_BYTES, patience_ms=_MAX_WAIT_MS
+        {requested: position}, partition_bytes=FETCH_BYTES, max_bytes=FETCH_BYTES, max_wait_ms=_MAX_WAIT_MS
     )
     for tp, data in fetched(client.send(request, node_id=log.leader)):
         if tp != requested:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from kctl.lag.control_records import MOST_LAG, MOST_PARTITIONS, control_records, fetch_markers
+from kctl.lag.control_records import MAX_LAG, MAX_PARTITIONS, control_records, fetch_markers
 from kctl.lag.log_times import UnreadLog
 from kctl.lag.rules import LagRow
 from kctl.model import TopicPartition
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def with_control_records(
-    client: ClusterClient, rows: Sequence[LagRow], *, most: int = MOST_PARTITIONS, share_groups: Collection[str] = ()
+    client: ClusterClient, rows: Sequence[LagRow], *, most: int = MAX_PARTITIONS, share_groups: Collection[str] = ()
 ) -> list[LagRow]:
     """Return the rows with control_records for the `most` partitions with the smallest lags.
 
@@ -49,6 +49,6 @@ def with_control_records(
 def _unread_range(row: LagRow) -> tuple[TopicPartition, int, int] | None:
     """Return the range of the unread offsets of a row; None if there are none, or too many to count."""
     committed, start, end = row.committed_offset, row.log_start_offset, row.log_end_offset
-    if committed is None or start is None or end is None or not row.lag or row.lag > MOST_LAG:
+    if committed is None or start is None or end is None or not row.lag or row.lag > MAX_LAG:
         return None
     return TopicPartition(row.topic, row.partition), max(committed, start), end

@@ -41,7 +41,7 @@ class StoreKeys:
         there = [key for key in keys if self.value(key)]
         if len(there) > 1:
             raise InvalidFile(
-                f"{self.source}: {self.name(there[0])} and {self.name(there[1])} exclude each other",
+                f"{self.source}: {self.name(there[0])} and {self.name(there[1])} cannot be combined",
                 hint="remove one of them",
             )
         return there[0] if there else None

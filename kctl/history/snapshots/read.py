@@ -74,7 +74,7 @@ def chosen_files(store: Store, from_ms: int, to_ms: int) -> Iterator[tuple[Hour,
     for hour in store.hours():
         if hour.start_ms >= to_ms or hour.end_ms <= from_ms:
             continue
-        for file in store.counting(hour).files:
+        for file in store.valid_files(hour).files:
             if file.at_ms >= from_ms and (file.compacted or file.at_ms < to_ms):
                 yield hour, file
 
@@ -108,7 +108,7 @@ def read_file(
         with files.opened(path) as stream:
             yield from read_rows(stream, table, file_part, columns=columns, batch_rows=batch_rows)
     except FileNotFoundError:
-        if file not in store.counting(hour).files:
+        if file not in store.valid_files(hour).files:
             raise _changed(path) from None
         if store.has_rows(table, hour, file):
             damaged(Damaged(path, "it is missing"))

@@ -12,12 +12,12 @@ from kctl.history.snapshots import files, schema
 from kctl.history.snapshots.layout import (
     LOCK_FILE,
     STORE_FILE,
-    Counting,
     DataFile,
     Hour,
-    counting,
+    ValidFiles,
     parse_hour,
     parse_name,
+    valid_files,
 )
 from kctl.history.snapshots.rows import EVERYTHING, BadRows, RowWriter, read_rows
 
@@ -55,11 +55,11 @@ class Store:
             result += [hour for name in files.names(top / date) if (hour := parse_hour(date, name))]
         return sorted(result)
 
-    def counting(self, hour: Hour) -> Counting:
-        """Return the files of an hour that count: without replaced or duplicate ones."""
-        return counting(hour, files.names(self.folder(schema.PASSES, hour)))
+    def valid_files(self, hour: Hour) -> ValidFiles:
+        """Return the valid files of an hour."""
+        return valid_files(hour, files.names(self.folder(schema.PASSES, hour)))
 
-    def strangers(self, hour: Hour) -> list[Path]:
+    def foreign_files(self, hour: Hour) -> list[Path]:
         """Return foreign names in the folders of an hour. They are never opened or removed."""
         return [
             folder / name

@@ -112,7 +112,7 @@ def _path(swap_to: dict[int, Swap], node: int, sources: Collection[int]) -> list
 
 
 def apply_chain(network: Network, steps: list[Swap]) -> int | None:
-    """Apply all swaps. If two swaps of one partition exclude each other, undo all and return the partition."""
+    """Apply all swaps. If two swaps of one partition conflict, undo all and return the partition."""
     done: list[Swap] = []
     for step in steps:
         if not network.legal(step.p, step.a, step.b):

@@ -13,7 +13,7 @@ from math import ceil, floor
 
 from kctl.reassign.planner.bounds import leader_changes_needed, leader_changes_proven
 from kctl.reassign.planner.chains import cancel_cycles, drain
-from kctl.reassign.planner.levelling import level_out, settle, targets_met
+from kctl.reassign.planner.leveling import level_out, settle, targets_met
 from kctl.reassign.planner.targets import Targets
 
 _PAIRS = 40_000_000

@@ -12,7 +12,7 @@ from heapq import heapify, heappop, heappush, heapreplace
 
 from kctl.reassign.planner.bounds import copies_needed, copies_proven
 from kctl.reassign.planner.chains import Swap, apply_chain, cancel_cycles, cheapest_chain, drain
-from kctl.reassign.planner.levelling import level_out, one_group, settle, targets_met
+from kctl.reassign.planner.leveling import level_out, one_group, settle, targets_met
 from kctl.reassign.planner.placement import PlacementState
 from kctl.reassign.planner.rules import Rules
 from kctl.reassign.planner.targets import Targets

@@ -236,7 +236,7 @@ class Fetcher:
                 continue
             request = fetch_request(
                 by_leader[node], partition_bytes=self._partition_bytes, max_bytes=_RESPONSE_BYTES,
-                patience_ms=_MAX_WAIT_MS, read_committed=self._read_committed,
+                max_wait_ms=_MAX_WAIT_MS, read_committed=self._read_committed,
             )  # fmt: skip
             try:
                 from kctl.protocol.brokers import negotiate

@@ -51,7 +51,7 @@ class ConsumeOptions:
 
 
 def check_options(options: ConsumeOptions) -> None:
-    """Raise UsageError for options that exclude each other."""
+    """Raise UsageError for options that cannot be combined."""
     if not options.topics and not options.patterns:
         raise UsageError("no topic", hint="add topic names, or select topics with --match REGEX")
     start_options = {

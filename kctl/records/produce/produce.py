@@ -35,7 +35,7 @@ _INTERRUPTED_S = 5.0
 _PROGRESS_S = 0.2
 
 
-class Producing:
+class ProduceRun:
     """One run: `prepare`, then `run`. `interrupt` may be called during the run, also in a signal handler."""
 
     def __init__(

@@ -24,12 +24,12 @@ class Parsed(NamedTuple):
     problem: str | None = None
 
 
-# Raises Dies where Kafka's tool crashes.
+# Raises ToolCrash where Kafka's tool crashes.
 Parser = Callable[[StoredRecord], Parsed]
 
 
-class Dies(Exception):
-    """Kafka's tool would end here with an exception. message: the reason."""
+class ToolCrash(Exception):
+    """Kafka's tool would crash here with an exception. message: the reason."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
-from kctl.base.moments import moment_text
+from kctl.base.timestamps import format_timestamp
 from kctl.errors import KctlError
 from kctl.segment.dump.query import MAX_MESSAGE_BYTES, all_records, wrong_inner_crc
 from kctl.segment.dump.rows import BatchRow, RecordRow, batch_row, record_row
@@ -275,7 +275,7 @@ def find_timestamp(
                     if record.timestamp >= timestamp and record.offset >= first:
                         result.place, result.exact = place(source, batch, record), record.timestamp == timestamp
                         return result
-    at = moment_text(latest)
+    at = format_timestamp(latest)
     if at is None:
         result.because(SearchReason.NO_TIMESTAMPS, "no record has a timestamp")
     else:
@@ -304,7 +304,7 @@ def _time_start(files: SegmentFiles, source: Source, timestamp: int, result: Sea
         position, problem = _time_position(files, source, entry, result)
     at, offset = (-1, None) if entry is None else entry
     result.indexes.append(
-        IndexUse(str(files.timeindex), hit.number, hit.entries, offset, moment_text(at), None, problem is None)
+        IndexUse(str(files.timeindex), hit.number, hit.entries, offset, format_timestamp(at), None, problem is None)
     )
     if problem is not None:
         result.warn(f"{files.timeindex} {problem}; scanning {source.path} from its start")
@@ -319,7 +319,7 @@ def _time_position(
 
     The batch must have the entry's timestamp.
     """
-    claim = f"has {moment_text(entry.timestamp)} as the latest timestamp up to offset {entry.offset}"
+    claim = f"has {format_timestamp(entry.timestamp)} as the latest timestamp up to offset {entry.offset}"
     if entry.offset < files.base_offset:
         return 0, f"{claim}, but the segment starts at {files.base_offset}"
     start = _offset_start(files, source, entry.offset, result)
@@ -327,7 +327,7 @@ def _time_position(
         if batch.last_offset >= entry.offset:
             if batch.max_timestamp == entry.timestamp:
                 return batch.position, None
-            return 0, f"{claim}, but the batch there has {moment_text(batch.max_timestamp)}"
+            return 0, f"{claim}, but the batch there has {format_timestamp(batch.max_timestamp)}"
     return 0, f"{claim}, but there is no batch with this offset"
 
 

@@ -50,7 +50,7 @@ def test_acls_are_added_listed_and_removed(admin: Kctl) -> None:
     assert _words(admin, "--resource", "topic lara-orders*") == []
 
     unasked = admin("acl", "add", *words)
-    assert (unasked.code, "Add 1 ACL of it?" in unasked.err) == (4, True), str(unasked)
+    assert (unasked.code, "Add 1 ACL on it?" in unasked.err) == (4, True), str(unasked)
     assert _words(admin, "--principal", "lara") == []
     done = admin.json("acl", "add", *words, "--yes")
     assert [row["result"] for row in done] == ["added"] * 4

@@ -34,7 +34,7 @@ def _names(monkeypatch: pytest.MonkeyPatch) -> None:
     """No DNS and no broker is asked; test cases say what would be answered."""
     monkeypatch.setattr(protection, "_addresses_of", lambda host: frozenset(HOSTS.get(host, ())))
     monkeypatch.setattr(protection, "_is_own", lambda ip: ip.startswith("192.168."))
-    monkeypatch.setattr(protection, "_looks", {})
+    monkeypatch.setattr(protection, "_probes", {})
     monkeypatch.setattr(protection, "_own_servers", lambda cluster_id: OWN.get(cluster_id or "", ()))
     monkeypatch.setattr(protection, "probe", lambda name: pytest.fail(f"{name} was asked"))
     monkeypatch.delenv("KCTL_CONTEXT", raising=False)
