@@ -341,7 +341,7 @@ def _values(data: _Bytes, at: Ints, end: Ints, selected: Flags) -> _Values:
 
 
 def _keys(data: memoryview, at: Ints, end: Ints, selected: Flags) -> tuple[list[GroupPartition], Ints, Flags]:
-    """Return the distinct keys of the selected records, each record's place in them, and False if unreadable."""
+    """Return the distinct keys of the selected records, each record's index into them, and False if unreadable."""
     readable = np.ones(len(selected), dtype=bool)
     places = np.flatnonzero(selected)
     # Treat the piece as adjacent binary values, every second one a key: Arrow extracts them without a loop.

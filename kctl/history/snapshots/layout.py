@@ -1,4 +1,4 @@
-"""The layout of a store: the places and names of its files, and which files are valid. Pure, for any file system.
+"""The layout of a store: the folders and names of its files, and which files are valid. Pure, for any file system.
 
     DIR/kctl-store.json                                             {"format", "version", "cluster_id"}
     DIR/.lock                                                       held by the collector (flock)
