@@ -28,9 +28,9 @@ To = Annotated[
 
 
 def _store(text: str) -> Path:
-    from kctl.history.snapshots.remote import place
+    from kctl.history.snapshots.remote import parse_location
 
-    return place(text)
+    return parse_location(text)
 
 
 def store_folder(text: str) -> Path:

@@ -25,10 +25,10 @@ _STYLES = {"ERR": "red", "STOP": "red", "STALL": "red", "REWIND": "red", "WARN":
 
 
 def report_tables(report: Report, worst: int, *, wide: bool = False) -> list[Table]:
-    """Return findings and the overview, then `worst` rows each of groups, partitions with problems, log dirs, topics
-    and losses.
+    """Return the tables of a report.
 
-    wide: also columns beyond 80 characters.
+    They are findings and the overview, then `worst` rows each of groups, partitions with problems, log dirs, topics and
+    losses. wide: also columns beyond 80 characters.
     """
     behind = [row for row in report.partitions if row.lag or row.lost or row.status not in {"OK", None}]
     tables = [

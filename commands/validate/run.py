@@ -192,8 +192,10 @@ def _prepared(
 def _clean_earlier(
     inv: Invocation, target: Target, client: ClusterClient, cluster_id: str, hooks: Path | None, start_s: float
 ) -> None:  # fmt: skip
-    """Clean up after an earlier run that was killed. Asks only in a protected context, as it only starts brokers and
-    deletes test topics."""
+    """Clean up after an earlier run that was killed.
+
+    Asks only in a protected context, as it only starts brokers and deletes test topics.
+    """
     from kctl.validate.cleanup import clean_earlier
     from kctl.validate.fault_injection import recovery_control
 

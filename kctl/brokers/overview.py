@@ -52,8 +52,8 @@ class BrokerSummary:
 class BrokerDescription:
     """A broker in full.
 
-    preferred: number of partitions whose preferred leader it is. partitions_not_in_sync: "orders-3", of the visible
-    topics.
+    preferred: number of partitions of which it is the preferred leader. partitions_not_in_sync: "orders-3", of the
+    visible topics.
     """
 
     broker: int

@@ -143,10 +143,14 @@ def _request(topics: Sequence[str], names: Collection[str] | None) -> Any:
 
 def _parse(response: Any, names: Sequence[str], *, defaults: bool) -> dict[str, list[ConfigEntry] | KctlError]:
     from kctl.protocol.client import error_for
+    from kctl.protocol.codes import ErrorCode
 
     # Brokers silently omit topics that the user may not describe.
     configs: dict[str, list[ConfigEntry] | KctlError] = {
-        name: error_for(29, "missing in the response", subject=f"configs of topic {name}") for name in names
+        name: error_for(
+            ErrorCode.TOPIC_AUTHORIZATION_FAILED, "missing in the response", subject=f"configs of topic {name}"
+        )
+        for name in names
     }
     for row in response.results:
         if row.error_code:

@@ -81,8 +81,11 @@ Node = ZooKeeperNode | BrokerNode
 
 @dataclass(frozen=True, slots=True)
 class ClusterSpec:
-    """The description that a cluster's files are rendered from. settings: the user's broker settings, with passwords.
-    own_directory: True if kctl created the folder, so that `destroy` removes it."""
+    """The description that a cluster's files are rendered from.
+
+    settings: the user's broker settings, with passwords. own_directory: True if kctl created the folder, so that
+    `destroy` removes it.
+    """
 
     name: str
     layout: str

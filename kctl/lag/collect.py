@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 class LagReport:
     """Rows sorted by group, topic and partition, and what is missing in them.
 
-    groups: every group examined, also those without rows; share groups only if named or requested. share: their start
-    offsets; rows include them only if requested. deleted: partitions with commits that no longer exist (their offsets
-    are None). unread: partitions whose leader did not respond, with the reason. failed: groups and brokers that could
-    not be read at all, with the reason.
+    groups: every group examined, also those without rows; share groups only if named or requested. share: the start
+    offsets of share groups; rows include them only if requested. deleted: partitions with commits that no longer exist
+    (their offsets are None). unread: partitions whose leader did not respond, with the reason. failed: groups and
+    brokers that could not be read at all, with the reason.
     """
 
     rows: list[LagRow]

@@ -55,8 +55,11 @@ class FindingList(Generic[_Finding]):
 
 @dataclass(frozen=True, slots=True)
 class LostRecord:
-    """A lost record. offset: acknowledged, -1 if the broker reported none. delivered: True if the consumer received
-    it before it was lost; None without a consumer."""
+    """A lost record.
+
+    offset: acknowledged, -1 if the broker reported none. delivered: True if the consumer received it before it was
+    lost; None without a consumer.
+    """
 
     partition: int
     offset: int
@@ -66,8 +69,10 @@ class LostRecord:
 
 @dataclass(frozen=True, slots=True)
 class MisplacedRecord:
-    """A record acknowledged at `offset`, but in the log at found_offset. found_sequence: of the record at `offset`; -1:
-    foreign; None: no record."""
+    """A record acknowledged at `offset`, but in the log at found_offset.
+
+    found_sequence: of the record at `offset`; -1: foreign; None: no record.
+    """
 
     partition: int
     offset: int

@@ -1,9 +1,9 @@
-"""The effect of an unclean election on other topics: two brokers are down at once, the paused follower and the killed
-leader. Pure except `OtherTopics.read`.
+"""The effect of an unclean election on other topics. Pure except `OtherTopics.read`.
 
-A partition with all replicas on these two brokers and unclean elections enabled would lose records just like the test
-topic: its leader acknowledges alone and is killed, and the follower is elected without those records. Such a pair is
-never selected. Topics that only reject writes during the fault are reported before the run.
+Two brokers are down at once: the paused follower and the killed leader. A partition with all replicas on these two
+brokers and unclean elections enabled would lose records just like the test topic: its leader acknowledges alone and is
+killed, and the follower is elected without those records. Such a pair is never selected. Topics that only reject writes
+during the fault are reported before the run.
 """
 
 from __future__ import annotations

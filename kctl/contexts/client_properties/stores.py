@@ -1,5 +1,8 @@
-"""The CAs and the client certificate of client properties, as Kafka (ssl.truststore.*, ssl.keystore.*: KIP-651) and
-librdkafka (ssl.ca.*, ssl.certificate.*, ssl.key.*) name them. The content of a file counts, not only its `type`."""
+"""Read the CAs and the client certificate that client properties name.
+
+The properties are Kafka's (ssl.truststore.*, ssl.keystore.*: KIP-651) or librdkafka's (ssl.ca.*, ssl.certificate.*,
+ssl.key.*). The content of a file counts, not only its `type`.
+"""
 
 from __future__ import annotations
 

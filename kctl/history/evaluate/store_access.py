@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 
 from kctl.errors import KctlError, NotAuthorized, NotFound
-from kctl.history.snapshots.remote import place
+from kctl.history.snapshots.remote import parse_location
 from kctl.history.snapshots.store import Store, open_store
 
 
@@ -15,7 +15,7 @@ def store_here(text: str) -> Store:
     Raises the errors of open_store; if the store is not readable here, the message names the machine.
     """
     try:
-        return open_store(place(text))
+        return open_store(parse_location(text))
     except (NotFound, NotAuthorized) as exc:
         raise KctlError(
             f"the store {text} cannot be read on {socket.gethostname()}, where a task runs ({exc.message}): executors"

@@ -227,8 +227,9 @@ def _since(rows: Rows, tail: _Tail | None) -> Ints:
 
 
 def _before(place: Ints, first: Flags) -> tuple[Ints, Flags]:
-    """Return, for each row, the index of the last such row before it in its partition, and True if only an older batch
-    has it.
+    """Return, for each row, the index of the previous such row of its partition (-1: none in this batch).
+
+    The flag is True if only an older batch has such a row.
     """
     begin = last_place(first)  # -1: the tail's partition
     before = np.empty_like(place)

@@ -1,5 +1,8 @@
-"""Sizes over time, computed from the stream of the table `replicas`: sums by topic and by log dir at the last pass of
-each time bucket. Memory: 8 B for each topic or log dir and bucket."""
+"""Sizes over time, computed from the stream of the table `replicas`.
+
+They are sums by topic and by log dir at the last pass of each time bucket. Memory: 8 B for each topic or log dir and
+bucket.
+"""
 
 from __future__ import annotations
 

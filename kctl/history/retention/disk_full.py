@@ -61,11 +61,11 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class DiskFull:
-    """The forecast of a volume. eta_ms: the time until it is full; None: never at these rates, unknown free space, or
-    beyond what can be predicted. after_ms is only set in the last case: the volume is full later than that.
+    """The forecast of a volume.
 
-    growing_to_bytes: the final size of the replicas; None: they grow without limit. unknown: number of replicas with
-    an unknown rate. causes: largest first.
+    eta_ms: the time until it is full; None: never at these rates, unknown free space, or beyond what can be predicted.
+    after_ms is only set in the last case: the volume is full later than that. growing_to_bytes: the final size of the
+    replicas; None: they grow without limit. unknown: number of replicas with an unknown rate. causes: largest first.
     """
 
     eta_ms: int | None

@@ -56,8 +56,11 @@ class SentPartition:
 
 @dataclass
 class SentRecords:
-    """The producer's journal. stop_ns: time of the stop request, or of its parent's exit; -1: none. ended: clean
-    exit, so every record has an outcome."""
+    """The producer's journal.
+
+    stop_ns: time of the stop request, or of its parent's exit; -1: none. ended: clean exit, so every record has an
+    outcome.
+    """
 
     partitions: dict[int, SentPartition] = field(default_factory=dict)
     stop_ns: int = -1
