@@ -1,4 +1,4 @@
-"""Applying the ACLs and quotas of a file: the differences, and the changes."""
+"""Apply the ACLs and quotas of a file."""
 
 from __future__ import annotations
 

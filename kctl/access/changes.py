@@ -1,4 +1,4 @@
-"""Changing ACLs: plan the changes against the current ACLs, apply them, and read them back."""
+"""Change ACLs: plan the changes against the current ACLs, apply them, and read them back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Listing, setting and unsetting client quotas: DescribeClientQuotas, AlterClientQuotas (KIP-546)."""
+"""List, set and unset client quotas: DescribeClientQuotas, AlterClientQuotas (KIP-546)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Listing, adding and removing SCRAM users: DescribeUserScramCredentials, AlterUserScramCredentials (KIP-554).
+"""List, add and remove SCRAM users: DescribeUserScramCredentials, AlterUserScramCredentials (KIP-554).
 
 A password never leaves this process: the broker receives a salt and the PBKDF2 of the password (RFC 5802,
 SaltedPassword).

@@ -60,10 +60,10 @@ def with_escapes(text: str) -> str:
     return text if encodable(text) else text.encode("utf-8", "backslashreplace").decode()
 
 
-def some_of(names: Sequence[str], most: int = 5) -> str:
+def some_of(names: Sequence[str], limit: int = 5) -> str:
     """Return the names, e.g. "a, b and 7 more"."""
-    more = f" and {len(names) - most:,} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+    more = f" and {len(names) - limit:,} more" if len(names) > limit else ""
+    return ", ".join(names[:limit]) + more
 
 
 def counted(number: int | None, noun: str, plural: str | None = None) -> str:

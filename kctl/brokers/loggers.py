@@ -1,4 +1,4 @@
-"""Reading and setting the log levels of running brokers (KIP-412, brokers ≥ 2.4), until the broker restarts.
+"""Read and set the log levels of running brokers (KIP-412, brokers ≥ 2.4), until the broker restarts.
 
 Each broker reports and accepts only its own levels. A level is set on one logger; its descendants inherit it unless
 they have a level of their own. The reported level is the effective one, own or inherited.

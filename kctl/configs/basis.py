@@ -19,7 +19,7 @@ ConfigValue = tuple["str | None", "str | None"]  # a value, and where it is set
 def of_changes(client: ClusterClient, plan: ConfigPlan) -> Basis:
     """Return the values that a plan replaces, and where they are set."""
     changed = {edit.name for edit in plan.edits}
-    # A key may be written as a synonym; brokers return its own name.
+    # A key may be written as a synonym; brokers return the canonical name.
     values_shown = {
         plan.before[row.name].name: (row.before, row.before_source) for row in plan.rows if row.name in changed
     }

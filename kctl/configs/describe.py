@@ -194,7 +194,8 @@ def _configs_of(resource: Resource, answer: Any, keys: list[str] | None) -> list
             _add_undescribed(configs, keys)
         return sorted(configs.values(), key=lambda config: config.name)
     # Brokers silently omit resources that the user may not describe.
-    code = {TOPIC_RESOURCE: 29, BROKER_RESOURCE: 31}.get(resource.type_code, 31)
+    is_topic = resource.type_code == TOPIC_RESOURCE
+    code = ErrorCode.TOPIC_AUTHORIZATION_FAILED if is_topic else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     return error_for(
         code, "missing in the response", subject=f"configs of {resource}",
         hint=right_hint("DescribeConfigs", resource, code),

@@ -113,7 +113,7 @@ def collect(
             rows += share_rows(selected[name], starts, offsets, topics)
         rows.sort(key=lambda row: (row.group, row.topic, row.partition))
     if control_records:
-        rows = with_control_records(client, rows, most=control_records, share_groups=start_offsets)
+        rows = with_control_records(client, rows, max_partitions=control_records, share_groups=start_offsets)
     reasons = {tp: error.message for tp, error in unread.items()}
     return LagReport(rows, selected, sorted(deleted), reasons, failed, start_offsets)
 

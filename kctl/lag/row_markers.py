@@ -15,12 +15,16 @@ if TYPE_CHECKING:
 
 
 def with_control_records(
-    client: ClusterClient, rows: Sequence[LagRow], *, most: int = MAX_PARTITIONS, share_groups: Collection[str] = ()
+    client: ClusterClient,
+    rows: Sequence[LagRow],
+    *,
+    max_partitions: int = MAX_PARTITIONS,
+    share_groups: Collection[str] = (),
 ) -> list[LagRow]:
-    """Return the rows with control_records for the `most` partitions with the smallest lags.
+    """Return the rows with control_records set, for at most max_partitions partitions: those with the smallest lags.
 
-    None if the lag is large, for share groups (whose lag does not follow from offsets), and if the leader does not
-    respond: then each offset counts as a message.
+    control_records stays None if the lag is large, for share groups (whose lag does not follow from offsets), and if
+    the leader does not respond. Then each offset counts as a message.
     """
     ranges = {row: _unread_range(row) for row in rows if row.group not in share_groups}
     requests: dict[TopicPartition, UnreadLog] = {}
@@ -31,7 +35,7 @@ def with_control_records(
                 requests[tp] = UnreadLog(-1, offset, end)
     if not requests:
         return list(rows)
-    nearest = sorted(requests, key=lambda tp: (requests[tp].log_end - requests[tp].offset, tp))[:most]
+    nearest = sorted(requests, key=lambda tp: (requests[tp].log_end - requests[tp].offset, tp))[:max_partitions]
     requests = {tp: requests[tp] for tp in nearest}
     state = client.metadata({tp.topic for tp in requests}, keep_errors=True)
     leaders = {p.tp: p.leader for topic in state.topics.values() for p in topic.partitions if p.leader >= 0}

@@ -62,7 +62,9 @@ class BrokerBalance:
 
 @dataclass
 class LeaderBalance:
-    """plan: the reorders, with a lower bound. elections: of all partitions that need one afterwards.
+    """A balance of leaders, planned or carried out.
+
+    plan: the reorders, with a lower bound. elections: of all partitions that need one afterwards.
 
     failed: partitions that could not be reordered, with the reason.
     """

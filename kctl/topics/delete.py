@@ -1,4 +1,4 @@
-"""Deleting topics: report what would be lost, delete, and wait until the topics are deleted.
+"""Delete topics: report what would be lost, delete, and wait until the topics are deleted.
 
 With ZooKeeper, a topic disappears from metadata as soon as its deletion starts. The deletion is complete when every
 replica is deleted, which never happens while a broker with a replica is down. Only the controller knows: until then it

@@ -1,4 +1,4 @@
-"""Requesting leader elections: preferred since 2.2 (KIP-183), unclean since 2.4 (KIP-460)."""
+"""Request leader elections: preferred since 2.2 (KIP-183), unclean since 2.4 (KIP-460)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Deleting records from the beginning of logs (DeleteRecords, KIP-107): planned, applied, and read back.
+"""Delete records from the beginning of logs (DeleteRecords, KIP-107): planned, applied, and read back.
 
 Like kafka-delete-records (org.apache.kafka.tools.DeleteRecordsCommand), whose files are accepted too. The leader moves
 its log start offset; replicas and disks follow.

@@ -72,7 +72,7 @@ def refuse_live(client: ClusterClient, producer: ProducerState) -> None:
 def refuse_changed(client: ClusterClient, partition: PartitionState, planned: ProducerState) -> None:
     """Raise Refused or NotFound if the transaction changed during confirmation.
 
-    A marker ends the transaction that the producer has open when the marker is written.
+    A marker ends whichever transaction of the producer is open when it is written.
     """
     assert planned.current_transaction_start_offset is not None
     now = find_open(client, partition, planned.current_transaction_start_offset)

@@ -106,7 +106,7 @@ def _file(keys: StoreKeys, key: str, type_key: str | None = None) -> str:
     """Return the path of a PEM file. type_key: Kafka's key for the type of the store."""
     written = keys.value(key) or ""
     if written.startswith(("classpath:", "http:", "https:")):
-        raise InvalidFile(f"{keys.source}: {keys.name(key)} is not a file", hint="give the path of a file")
+        raise InvalidFile(f"{keys.source}: {keys.name(key)} is not a file", hint="use the path of a file")
     # In Spring, locations may be URLs.
     location = written[len("file://") :] if written.startswith("file:///") else written.removeprefix("file:")
     path = full_path(location) or ""

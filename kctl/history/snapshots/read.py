@@ -1,4 +1,4 @@
-"""Reading a table of a store over a time span."""
+"""Read a table of a store over a time span."""
 
 from __future__ import annotations
 

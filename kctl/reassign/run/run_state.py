@@ -53,7 +53,7 @@ class RunListener(Protocol):
 
 
 class Yielded(NotHealthy):
-    """Another kctl takes the run over, and reports the outcome."""
+    """Another kctl takes over the run, and reports the outcome."""
 
     code = "yielded"
     label = ""

@@ -61,7 +61,7 @@ class EpochDifference:
 class Truncation:
     """The effect if `leader` leads: `follower` truncates to `offset` before it fetches, and loses lost_offsets.
 
-    offset: None: the epochs do not determine it; the follower truncates to its high watermark. mends: the truncation
+    offset: None: the epochs do not determine it; the follower truncates to its high watermark. resolves: the truncation
     removes the divergence.
     """
 
@@ -69,7 +69,7 @@ class Truncation:
     follower: str
     offset: int | None
     lost_offsets: int | None
-    mends: bool
+    resolves: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +167,8 @@ def _truncations(
     ):
         offset = truncation(leads, follows)
         lost_offsets = None if offset is None else max(follower.log_end_offset - offset, 0)
-        mends = offset is not None and offset <= comparison.divergence.offset
-        rows.append(Truncation(leader.path, follower.path, offset, lost_offsets, mends))
+        resolves = offset is not None and offset <= comparison.divergence.offset
+        rows.append(Truncation(leader.path, follower.path, offset, lost_offsets, resolves))
     return tuple(rows)
 
 
@@ -214,7 +214,7 @@ def _of_truncation(row: Truncation, offset: int) -> str:
     text = f"If {row.leader} leads, {row.follower} truncates its log to offset {row.offset}"
     if row.lost_offsets:
         text += f" and loses {row.lost_offsets} offsets"
-    if row.mends:
+    if row.resolves:
         return f"{text}; then the replicas are equal again."
     return f"{text}: the divergence from {offset} on remains, because the leader epochs do not show it."
 

@@ -88,7 +88,7 @@ class LogText:
             position = self._stretch(source, position, end)
 
     def _stretch(self, source: Source, start: int, end: int) -> int | None:
-        """Write batches up to where Kafka's tool would end. Return where to continue; None at the end."""
+        """Write batches up to where Kafka's tool would stop. Return the position to continue from; None at the end."""
         if not self._options.deep:
             begin, start = start, write_batches(source, start, end, self._write)
             self.result.valid_bytes += start - begin
@@ -131,7 +131,7 @@ class LogText:
         self._open_line = False
 
     def _partial(self, text: str) -> None:
-        """Write a part of a line, as Kafka's tool flushes it before it may end."""
+        """Write a part of a line, which Kafka's tool flushes before it decodes the content and may crash."""
         self._write(text.encode("utf-8", "surrogateescape"))
         self._open_line = True
 

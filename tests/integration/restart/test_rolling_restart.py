@@ -228,7 +228,7 @@ def test_a_broker_that_cannot_start_ends_it_there(rolling: Kctl) -> None:
         assert result.code == 5, str(result)
         assert "broker-2 of cluster roll did not start" in result.err
         assert "replica.fetch.wait.max.ms" in result.err  # the end of its log
-        assert "broker 2 is in its start, and down now" in result.err
+        assert "broker 2 is being started, and down now" in result.err
         assert "run the same command again to resume" in result.err
         assert pids(rolling).keys() == {"broker-1", "broker-3"}
         other = restart(rolling, "--brokers", "3")

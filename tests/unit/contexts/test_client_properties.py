@@ -242,7 +242,7 @@ REFUSED: list[tuple[dict[str, str], str, str]] = [
     ({**TLS, "ssl.key.pem": "-----BEGIN X-----"}, "ssl.key.pem is a key without", "ssl.certificate.pem"),
     ({**TLS, "ssl.certificate.pem": "-----BEGIN X-----"}, "is a certificate without its key", "ssl.key.pem"),
     ({**TLS, "ssl.ca.pem": "/etc/ca.pem"}, "ssl.ca.pem is not PEM text", "-----BEGIN"),
-    ({**TLS, "ssl.truststore.location": "classpath:ca.pem"}, "is not a file", "give the path"),
+    ({**TLS, "ssl.truststore.location": "classpath:ca.pem"}, "is not a file", "use the path"),
     (
         {**TLS, "ssl.truststore.location": str(CERTIFICATES / "ca.pem"), "ssl.truststore.type": "JKS"},
         "is a PEM file",

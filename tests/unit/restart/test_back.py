@@ -80,7 +80,7 @@ def test_the_first_of_a_batch_is_started_when_the_second_does_not_stop() -> None
         carry_out(run)
     assert cluster.acted == ["stop 1", "stop 2", "start 1"]
     assert cluster.up == {1, 2, 3}
-    assert "broker 1 is started, not in sync yet, and up now; broker 2 is in its stop, and up now" in str(
+    assert "broker 1 is started, not in sync yet, and up now; broker 2 is being stopped, and up now" in str(
         caught.value.hint
     )
     cluster.hangs = set()

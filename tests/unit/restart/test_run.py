@@ -102,7 +102,7 @@ def test_a_broker_that_does_not_start_ends_it_there_and_the_next_run_begins_with
     assert "broker 2 did not start" in caught.value.message
     hint = str(caught.value.hint)
     assert "FATAL" in hint
-    assert "broker 2 is in its start, and down now; restarted: 1; not restarted: 3" in hint
+    assert "broker 2 is being started, and down now; restarted: 1; not restarted: 3" in hint
     assert "run the same command again to resume" in hint
     assert cluster.up == {1, 3}
     cluster.stays_down, cluster.acted = set(), []
@@ -123,7 +123,7 @@ def test_a_broker_that_does_not_stop_ends_it_there() -> None:
     cluster = Simulated(hangs={1})
     with pytest.raises(NotFinished, match="broker 1 did not stop") as caught:
         restart(cluster)
-    assert "broker 1 is in its stop, and up now; not restarted: 2, 3" in str(caught.value.hint)
+    assert "broker 1 is being stopped, and up now; not restarted: 2, 3" in str(caught.value.hint)
     cluster.hangs = set()
     restart(cluster)  # it never went: its turn comes again
     assert [act for act in cluster.acted if act.startswith("stop")] == ["stop 1", "stop 1", "stop 2", "stop 3"]
