@@ -76,7 +76,7 @@ def add(
 
     inv = invocation(ctx)
     if (password_file is not None) + (password_env is not None) + password_stdin > 1:
-        raise UsageError("--password-file, --password-stdin and --password-env are mutually exclusive")
+        raise UsageError("--password-file, --password-stdin and --password-env cannot be combined")
     mechanisms = parse_mechanisms(mechanism or ["SCRAM-SHA-512"])
     plan = plan_add([], name, mechanisms, iterations)  # fail on invalid input before prompting
     password = None if dry_run else _password(name, "-" if password_stdin else password_file, password_env)

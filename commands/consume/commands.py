@@ -223,7 +223,7 @@ def _writer(inv: Invocation, form: str | None, separator: str | None, *, quiet: 
     if inv.output in {"yaml", "csv", "wide"} and not quiet:
         raise UsageError(f"-o {inv.output} is not a format of kctl consume", hint="use text (the default) or -o json")
     if form is not None and form != "json" and inv.output == "json" and not quiet:
-        raise UsageError("-o json and --format are mutually exclusive")
+        raise UsageError("-o json and --format cannot be combined")
     chosen = form or ("json" if inv.output == "json" else "text")
     if between is not None and chosen not in {"text", "json"}:
         raise UsageError("--key-separator requires text or JSON output", hint="in a template, use {key}")

@@ -52,7 +52,7 @@ def find(
     inv = invocation(ctx)
     targets = sum(each is not None for each in (offset, timestamp, key))
     if targets > 1:
-        raise UsageError("--offset, --timestamp and --key are mutually exclusive", hint="pass one of them")
+        raise UsageError("--offset, --timestamp and --key cannot be combined", hint="pass one of them")
     if not targets:
         raise UsageError("one of --offset, --timestamp and --key is required", hint="e.g. --offset 1000")
     if every and key is None:

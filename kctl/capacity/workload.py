@@ -28,7 +28,7 @@ _EXCLUSIVE = (
 
 
 def workload(topic: str, inputs: Inputs, *, current_partitions: int | None = None) -> Workload:
-    """Return a topic with all its inputs. Raises UsageError for missing or mutually exclusive inputs."""
+    """Return a topic with all its inputs. Raises UsageError for missing or conflicting inputs."""
     _check(topic, inputs)
     complete = with_defaults(inputs, TOPIC_FIELDS)
     if not any(name in complete for name in _RETENTION_INPUTS):

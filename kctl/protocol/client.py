@@ -102,9 +102,9 @@ class ClusterClient:
         """Return brokers, controller and topics. topics: None for all, empty for none; unknown ones are absent.
 
         Never creates a topic. 100,000 partitions take about half a CPU second. operations: also request the operations
-        that the user may perform on each topic.
-        Raises NotAuthorized for a topic that may not be described (with keep_errors it is in the state's `failed`),
-        ConnectionFailed's subclasses; NotSupported for `operations` before Kafka 2.3.
+        that the user may perform on each topic. Raises NotAuthorized for a topic that may not be described (with
+        keep_errors it is in the state's `failed`), subclasses of ConnectionFailed, NotSupported for `operations` before
+        Kafka 2.3.
         """
         request = MetadataRequest(topics, operations=operations, keep_errors=keep_errors)
         deadline = self._deadline(timeout_s)

@@ -101,6 +101,6 @@ def ms(run: RestartRun, began: float) -> int:
     return round((run.clock.now() - began) * 1000)
 
 
-def share(run: RestartRun) -> tuple[float, float]:
+def done_and_total(run: RestartRun) -> tuple[float, float]:
     done = sum(row.phase is BrokerPhase.DONE for row in run.state.brokers.values())
     return done, len(run.state.brokers)

@@ -13,7 +13,7 @@ from kctl.restart.bring_back import bring_all_back, bring_back, start_all
 from kctl.restart.gate import Blocker, can_stop_together, gate, summary
 from kctl.restart.live_cluster import ReplicaWatch
 from kctl.restart.order import next_batch
-from kctl.restart.restart_run import POLL_S, NotFinished, RestartRun, ids, ms, share
+from kctl.restart.restart_run import POLL_S, NotFinished, RestartRun, done_and_total, ids, ms
 from kctl.restart.snapshot import GateSnapshot
 from kctl.restart.steps import BrokerPhase, RestartStep, situation
 
@@ -86,7 +86,7 @@ def _gate(run: RestartRun, until: float) -> tuple[tuple[int, ...], ReplicaWatch 
             raise TimedOut(
                 f"{who} cannot be stopped: {summary(problems)}", hint="find the cause: `kctl cluster health`"
             )
-        run.reporter.update(f"waiting to stop {who}: {summary(problems)}", *share(run))
+        run.reporter.update(f"waiting to stop {who}: {summary(problems)}", *done_and_total(run))
         run.clock.sleep(POLL_S * 4)
 
 
@@ -167,7 +167,7 @@ def _stop_all(run: RestartRun, batch: Sequence[int]) -> None:
 def _stop(run: RestartRun, node: int) -> None:
     began = run.clock.now()
     until = began + run.options.broker_timeout_s
-    run.reporter.update(f"stopping broker {node}", *share(run))
+    run.reporter.update(f"stopping broker {node}", *done_and_total(run))
     run.entry(RestartStep.STOP, broker=node)
     run.control.stop(node, timeout_s=max(1.0, until - run.clock.now()))
     _until_gone(run, node, until)
@@ -182,7 +182,7 @@ def _until_gone(run: RestartRun, node: int, until: float) -> None:
                 f"broker {node} was stopped, but the cluster still lists it",
                 hint="check that the stop command ends the broker's process",
             )
-        run.reporter.update(f"waiting until the cluster no longer lists broker {node}", *share(run))
+        run.reporter.update(f"waiting until the cluster no longer lists broker {node}", *done_and_total(run))
         run.clock.sleep(POLL_S)
 
 
@@ -198,7 +198,7 @@ def _elect(run: RestartRun) -> None:
     if why_not is not None:  # a run that an older kctl started without this check; all its brokers are back
         run.reporter.note(f"{why_not}: preferred leaders are not elected")
         return
-    run.reporter.update("electing the preferred leaders", *share(run))
+    run.reporter.update("electing the preferred leaders", *done_and_total(run))
     run.entry(RestartStep.ELECT)
     election = run.cluster.elect()
     run.elected_count, run.elected_left = election.elected, election.left

@@ -57,7 +57,7 @@ class OtherTopics:
     def pair(self) -> Pair | None:
         """Return the leader and the follower of an unclean election, None if every pair has a topic at risk.
 
-        Avoid the controller if possible: its loss would be another test.
+        The controller is avoided if possible: its loss would be a different test.
         """
         others = [broker for broker in self.brokers if broker != self.controller]
         for candidates in (others, self.brokers):
@@ -97,7 +97,7 @@ def on_two(state: ClusterState) -> dict[frozenset[int], list[str]]:
     for p in partitions_of(state):
         if len(set(p.replicas)) == 2 and not p.topic.startswith(PREFIX):
             topics = by_pair.setdefault(frozenset(p.replicas), [])
-            if p.topic not in topics[-1:]:  # partitions come by topic
+            if p.topic not in topics[-1:]:  # partitions are grouped by topic
                 topics.append(p.topic)
     return by_pair
 

@@ -96,7 +96,7 @@ def _collect(answers: _Answers[T], deadline: float, seconds: float, subject: str
     return answer()
 
 
-class _SameSafety(urllib.request.HTTPRedirectHandler):
+class _SafeRedirects(urllib.request.HTTPRedirectHandler):
     """Follows redirects, except from https to http or to other protocols."""
 
     def redirect_request(self, req: Any, fp: Any, code: Any, msg: Any, headers: Any, newurl: str) -> Any:
@@ -111,7 +111,7 @@ def _opener() -> urllib.request.OpenerDirector:
     opener = urllib.request.OpenerDirector()
     for handler in (
         urllib.request.ProxyHandler(), urllib.request.HTTPHandler(), urllib.request.HTTPSHandler(),
-        urllib.request.HTTPErrorProcessor(), urllib.request.HTTPDefaultErrorHandler(), _SameSafety(),
+        urllib.request.HTTPErrorProcessor(), urllib.request.HTTPDefaultErrorHandler(), _SafeRedirects(),
         urllib.request.UnknownHandler(),
     ):  # fmt: skip
         opener.add_handler(handler)

@@ -37,7 +37,10 @@ def set_throttle(run: Run) -> None:
 
 
 def _new_throttle(run: Run, rate: int) -> Throttle:
-    """Return the throttle of the remaining batches. Values that kctl left on a broker are not recorded as earlier."""
+    """Return the throttle of the remaining batches.
+
+    If a broker still has a throttle of this run, the values before that throttle are recorded as the ones to restore.
+    """
     plan = run.state.plan
     rest = [r for number in range(run.state.batches_done, len(plan.batches)) for r in plan.batch(number)]
     current = run.retry_transient(lambda: throttle.read_throttles(run.client, rest), "reading throttles")

@@ -72,7 +72,7 @@ class IndexText:
                 self._sanity(indexes.time_index_problem(absolute(name), entries, base), name)
                 return
             if not offsets_path.exists():
-                raise ToolCrash(f"{offsets_path} does not exist")  # Kafka's tool creates an empty file here, and ends
+                raise ToolCrash(f"{offsets_path} does not exist")  # Kafka's tool creates an empty file here, and exits
             with Source(offsets_path) as offsets_source:
                 offsets = indexes.OffsetSlots(offsets_source, base)
                 previous = _NO_TIMESTAMP
@@ -134,7 +134,7 @@ class IndexText:
                 if txn.version:
                     self._findings.add(path, number * indexes.TXN_ENTRY_SIZE, f"version {txn.version} is unknown")
                 if txn.version_read > 0:
-                    continue  # Kafka's tool ends here
+                    continue  # Kafka's tool stops here
                 self._line(
                     f"version: {txn.version_read} producerId: {txn.producer_id} firstOffset: {txn.first_offset} "
                     f"lastOffset: {txn.last_offset} lastStableOffset: {txn.last_stable_offset}"

@@ -71,7 +71,7 @@ class Damage(NamedTuple):
 def batch_at(source: Source, position: int, end: int) -> Batch | Damage | None:
     """Return the batch at `position` of a log that ends at `end`, like FileLogInputStream; None at the end.
 
-    An incomplete batch, or too few bytes for one, ends the log for a broker: Damage that does not die.
+    An incomplete batch, or too few bytes for one, ends the log for a broker: Damage without `throws`.
     """
     remaining = end - position
     if remaining <= 0:
@@ -233,9 +233,9 @@ def resync(source: Source, start: int, end: int, effort: Effort | None = None) -
 
 
 def _plausible(source: Source, batch: Batch) -> bool:
-    """Return True if a header is plausible:
+    """Return True if a header is plausible.
 
-    offsets in order; in magic 0 and 1, key and value exactly fill the message.
+    Its offsets are in order; in magic 0 and 1, key and value exactly fill the message.
     """
     if not batch.legacy:
         return batch.last_offset_delta >= 0

@@ -204,9 +204,9 @@ def test_passwords_that_are_refused(admin: Kctl, tmp_path: Path) -> None:
         (["--password-file", "-"], "is empty"),
         (["--password-file", str(open_to_all)], "is world-writable"),
         (["--password-stdin"], "is empty"),
-        (["--password-stdin", "--password-file", "-"], "are mutually exclusive"),
+        (["--password-stdin", "--password-file", "-"], "cannot be combined"),
         (["--password-env", "ABSENT"], "ABSENT"),
-        (["--password-env", "A", "--password-file", "-"], "are mutually exclusive"),
+        (["--password-env", "A", "--password-file", "-"], "cannot be combined"),
         (["--password-file", "-", "--iterations", "100"], "is not between 4,096 and 16,384"),
         (["--password-file", "-", "--mechanism", "PLAIN"], "--mechanism"),
     ):
