@@ -270,7 +270,7 @@ class _StdoutSink:
 
 
 def tail_text(options: ConsumeOptions, result: ConsumeResult) -> str:
-    """Return where --tail started; "" for one partition, where the number of records says it."""
+    """Return where --tail started; "" for one partition, because the number of records already says so."""
     if options.tail is None or result.partition_count < 2:
         return ""
     records = "record" if options.tail == 1 else f"{options.tail:,} records"

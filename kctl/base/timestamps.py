@@ -42,7 +42,7 @@ def parse_timestamp(text: str, *, now_ms: int | None = None) -> int:
         raise UsageError(
             f"{text!r} may be a date or milliseconds", hint=f"write a date with a T: {text[:8]}T{text[8:]}Z"
         )
-    if _NUMBER.fullmatch(text) and int(text) <= MAX_MS:  # requests have 64 bits for it, and datetime less
+    if _NUMBER.fullmatch(text) and int(text) <= MAX_MS:  # a request field has 64 bits, but datetime has a smaller range
         return int(text) if len(text) > 10 else int(text) * 1000
     now = round(time.time() * 1000) if now_ms is None else now_ms
     if text == "now":

@@ -43,13 +43,13 @@ class SizeWatch:
 
     def _push(self, batch: pa.RecordBatch) -> None:
         at = numbers(batch.column("at_ms"))
-        place = np.minimum(np.searchsorted(self._passes, at), len(self._passes) - 1)
-        selected = np.flatnonzero(self._passes[place] == at)
+        index = np.minimum(np.searchsorted(self._passes, at), len(self._passes) - 1)
+        selected = np.flatnonzero(self._passes[index] == at)
         if len(selected):
             part = pa.RecordBatch.from_arrays(chosen(batch, batch.schema.names, selected), schema=batch.schema)
             sizes = np.maximum(numbers(part.column("size_bytes")), 0)
             for sums in (self._topics, self._log_dirs):
-                sums.add(part, self._buckets[place[selected]], sizes)
+                sums.add(part, self._buckets[index[selected]], sizes)
 
 
 class _Sums:
@@ -66,9 +66,9 @@ class _Sums:
         )
         for head, begin, end in zip(heads, begins.tolist(), [*begins[1:].tolist(), part.num_rows], strict=True):
             row = self._rows.setdefault(head, np.full(self._size, -1, dtype=np.int64))
-            places = buckets[begin:end]
-            row[places] = np.maximum(row[places], 0)
-            np.add.at(row, places, sizes[begin:end])
+            columns = buckets[begin:end]
+            row[columns] = np.maximum(row[columns], 0)
+            np.add.at(row, columns, sizes[begin:end])
 
     def series(self, key: tuple[object, ...]) -> Series:
         row = self._rows.get(key)

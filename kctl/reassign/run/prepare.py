@@ -75,7 +75,7 @@ class RunPreview:
 def prepare(
     client: ClusterClient, file: PlanFile, options: RunOptions, *, kind: str, source: str, cluster: str
 ) -> Prepared:
-    """Read the cluster and make a run of the plan. Raises Refused with all reasons why the plan cannot run."""
+    """Read the cluster and turn the plan into a run. Raises Refused with all reasons why the plan cannot run."""
     live = read_live(client, {r.topic for r in file.reassignments}, log_dirs_of=None)
     problems = check(file, live)
     if problems:
