@@ -31,8 +31,8 @@ SHAPES = {
 NEVER = {"id", "topic_name", "group_id", "broker_id", "controller", "transaction_state"}
 NOT_RESULTS = {
     # what commands hand down: the words are those of options and of topics.yaml, where `partitions` is a number to set
-    "StoreRequest", "CapacityOptions", "Goals", "LagOptions", "LayoutRequest", "HealthLimits", "NewTopic", "TopicChange",
-    "TopicSpec", "PlanOptions", "ReportOptions", "RetentionOptions", "TrendsOptions",
+    "StoreRequest", "CapacityOptions", "Goals", "LagOptions", "LayoutRequest", "HealthLimits", "NewTopic",
+    "TopicChange", "TopicSpec", "PlanOptions", "ReportOptions", "RetentionOptions", "TrendsOptions",
     # what the library is told and works with
     "Broker", "BrokersShare", "ClusterState", "Destination", "LagQuery", "PartitionsShare", "LagReport",
     "LagRequest",
