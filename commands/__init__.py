@@ -1,1 +1,1 @@
-"""The terminal's side of kctl: parse, call the library, render. Imported as kctl.commands."""
+"""The command line of kctl: parse, call the library, render. Imported as kctl.commands."""

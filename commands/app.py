@@ -200,7 +200,7 @@ def run(argv: Sequence[str], invocation: Invocation) -> int:
         code = root().main(_asking_for_help(argv), prog_name="kctl", standalone_mode=False, obj=invocation)
         sys.stdout.flush()
     except SystemExit as exc:
-        if isinstance(exc.__context__, BrokenPipeError):  # Typer itself ends those, with 1
+        if isinstance(exc.__context__, BrokenPipeError):  # Typer itself would end these with exit code 1
             raise exc.__context__ from None
         raise
     except NoArgsIsHelpError as exc:

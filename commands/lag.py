@@ -56,12 +56,12 @@ def command(
 
     def one_pass(client: ClusterClient) -> LagReport:
         from kctl.lag.collect import collect
-        from kctl.lag.control_records import MOST_PARTITIONS
+        from kctl.lag.control_records import MAX_PARTITIONS
 
         names = choose(client, groups, patterns, type_, quiet=True) if groups or patterns else None
         return collect(
             client, names, topics=topics, members=members, states=states, share=True,
-            control_records=MOST_PARTITIONS if max_lag is not None else _FEW_PARTITIONS,
+            control_records=MAX_PARTITIONS if max_lag is not None else _FEW_PARTITIONS,
         )  # fmt: skip
 
     with inv.connect() as client:

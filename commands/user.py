@@ -74,7 +74,7 @@ def add(
 
     inv = invocation(ctx)
     if (password_file is not None) + (password_env is not None) + password_stdin > 1:
-        raise UsageError("--password-file, --password-stdin and --password-env are mutually exclusive")
+        raise UsageError("--password-file, --password-stdin and --password-env cannot be combined")
     user = NewUser(name, parse_mechanisms(mechanism or ["SCRAM-SHA-512"]), iterations)
     user.check()  # before prompting
     password = None if dry_run else _password(name, "-" if password_stdin else password_file, password_env)
@@ -140,7 +140,7 @@ def remove(
         to_remove = plan.planned(ItemResult.WOULD_REMOVE)
         if to_remove and not dry_run:
             users = ", ".join(dict.fromkeys(row.user for row in to_remove))
-            inv.confirm(f"Remove {users} of {client.target.name}?", target=client.target, basis=plan.basis)
+            inv.confirm(f"Remove {users} on {client.target.name}?", target=client.target, basis=plan.basis)
         _finish(inv, plan.rows if dry_run else carry_out(client, plan.rows))
 
 

@@ -15,7 +15,7 @@ def main() -> int:
         return _interrupted()
     code = run(sys.argv[1:])
     if sys.flags.inspect:  # PYTHONINSPECT: Python would start an interactive session and lose the exit code
-        _leave(code)
+        _exit_now(code)
     return code
 
 
@@ -49,7 +49,7 @@ def _interrupted() -> int:
     return 130
 
 
-def _leave(code: int) -> None:
+def _exit_now(code: int) -> None:
     import atexit
     import os
 

@@ -26,7 +26,7 @@ class ExitCode(IntEnum):
 
 
 class Reason(str, Enum):
-    """Why kctl refused, where the class of the error does not say it. Values never change: docs/exit-codes.md."""
+    """Why kctl refused, if the class of the error does not say why. Values never change: docs/exit-codes.md."""
 
     CHANGED_MEANWHILE = "changed_meanwhile"
     COUNT_MISMATCH = "count_mismatch"
@@ -120,7 +120,7 @@ class UsageError(KctlError):
 
 
 class InvalidFile(UsageError):
-    """An input file, or a file of kctl, is invalid."""
+    """An input file, or one of kctl's own files, is invalid."""
 
     code = "invalid_file"
 

@@ -1,5 +1,6 @@
-"""Rows as Arrow batches for Spark, built from buffers (kctl.history.snapshots.columns). Arrow's own constructors
-import pandas, which costs each Python worker half a CPU second.
+"""Rows as Arrow batches for Spark, built from buffers (kctl.history.snapshots.columns).
+
+Arrow's own constructors import pandas, which costs each Python worker half a CPU second.
 """
 
 from __future__ import annotations

@@ -54,10 +54,11 @@ class Package(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """The finished archive. python_version, platform: required on executors. absent: optional packages that are not
-    installed here, and so not in the archive.
+    """The finished archive.
 
-    kctl_options: options for commands of `kctl spark`. spark_submit: the equivalent command line of spark-submit.
+    python_version, platform: required on executors. absent: optional packages that are not installed here, and so not
+    in the archive. kctl_options: options for commands of `kctl spark`. spark_submit: the equivalent command line of
+    spark-submit.
     """
 
     path: Path

@@ -28,7 +28,7 @@ FORMAT = "kctl_lag"
 
 
 def load(spark: SparkSession, query: LagQuery, ranges: Sequence[GroupRange]) -> DataFrame:
-    """Return the rows as a DataFrame with the columns of `arrow_schema`, in no order between tasks."""
+    """Return the rows as a DataFrame with the columns of `arrow_schema`, in no particular order."""
     schema = from_arrow_schema(arrow_schema(query.by))
     return task_source.load(spark, FORMAT, schema, partial(read, query), ranges)
 
@@ -46,7 +46,7 @@ class LagReportJob:
         return rows_of(self._all.collect(), self._by)
 
     def frame(self) -> DataFrame:
-        """Return the rows for Parquet: times as timestamps, in no order."""
+        """Return the rows for Parquet: times as timestamps, in no particular order."""
         columns = [
             F.timestamp_millis(name).alias(name) if kind is datetime else F.col(name)
             for name, kind in kinds(self._by).items()

@@ -89,5 +89,8 @@ def _failed(texts: list[str]) -> pa.RecordBatch:
 
 
 def load(spark: SparkSession, shares: Sequence[Share], span: Span = EVERYTHING) -> DataFrame:
-    """Return the commits as a DataFrame of SCHEMA, in no order between tasks. `error` is null in commits."""
+    """Return the commits as a DataFrame of SCHEMA.
+
+    Rows of different tasks are in no particular order. `error` is null in commits.
+    """
     return task_source.load(spark, FORMAT, SCHEMA, partial(read, span=span), shares)

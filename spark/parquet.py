@@ -1,5 +1,7 @@
-"""Results as Parquet, written by Spark. A local folder is written under a temporary name and renamed. Other file
-systems (hdfs://, s3a://) rely on Spark's own commit protocol.
+"""Results as Parquet, written by Spark.
+
+A local folder is written under a temporary name and renamed. Other file systems (hdfs://, s3a://) rely on Spark's own
+commit protocol.
 """
 
 from __future__ import annotations

@@ -45,7 +45,10 @@ class RetentionJob:
         self._now_ms = now_ms
 
     def frame(self, by: str) -> DataFrame:
-        """Return the report's rows in no order: the columns of ROWS[by], with oldest_timestamp as a Spark timestamp."""
+        """Return the report's rows: the columns of ROWS[by], with oldest_timestamp as a Spark timestamp.
+
+        The rows are in no particular order.
+        """
         result = self._with_times(by)
         timestamp = F.timestamp_millis("oldest_timestamp_ms").alias("oldest_timestamp")
         return result.select(*(timestamp if f == "oldest_timestamp" else F.col(f) for f in _names(by)))

@@ -1,8 +1,8 @@
 """Segments of log dirs as a Spark data source: a row for each segment, with the facts for retention and compaction.
 
 Each task reads the folders of some partitions, about the same number of log bytes per task. Folders are local paths
-that every executor can read: log dirs of brokers, copies, mounted backups. Rows are those of
-kctl.segment.log.listing; `error` says what could not be read.
+that every executor can read: log dirs of brokers, copies, mounted backups. Rows are those of kctl.segment.log.listing;
+`error` is the reason why a folder or segment could not be read.
 """
 
 from __future__ import annotations
@@ -47,5 +47,5 @@ def read(share: Share, *, headers: bool) -> Iterator[pa.RecordBatch]:
 
 
 def load(spark: SparkSession, split: Sequence[Share], *, headers: bool = False) -> DataFrame:
-    """Return the segments as a DataFrame of SCHEMA, in no order between tasks. headers: read every batch header."""
+    """Return the segments as a DataFrame of SCHEMA, in no particular order. headers: read every batch header."""
     return task_source.load(spark, FORMAT, SCHEMA, partial(read, headers=headers), split)

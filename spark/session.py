@@ -267,7 +267,7 @@ class SparkDriver:
             _name_user(gateway.jvm)
         with _own_interrupts():
             context = SparkContext(conf=conf, gateway=gateway)
-        if submitted:  # partitions of sources are listed on this machine, maybe under the executors' Python
+        if submitted:  # partitions of sources are listed on this machine, possibly under the executors' Python
             folders = [context.environment.get("PYTHONPATH"), *packages_folders()]
             context.environment["PYTHONPATH"] = os.pathsep.join(filter(None, folders))
         # When the JVM is killed, this server would print a traceback about its closed connection.

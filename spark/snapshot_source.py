@@ -21,5 +21,5 @@ SCHEMA = from_arrow_schema(ARROW)
 
 
 def load(spark: SparkSession, query: ReadingsQuery, ranges: Sequence[GroupRange]) -> DataFrame:
-    """Return the readings as a DataFrame of SCHEMA, in no order between tasks. `error` is null in readings."""
+    """Return the readings as a DataFrame of SCHEMA, in no particular order. `error` is null in readings."""
     return task_source.load(spark, FORMAT, SCHEMA, partial(read, query), ranges)

@@ -9,7 +9,7 @@ from kctl.history.evaluate.group_ranges import group_ranges
 from kctl.history.evaluate.reading_batches import ReadingsQuery
 from kctl.history.retention.replica_growth import ARROW, SizesQuery, topic_ranges
 from kctl.history.retention.store_reads import READERS, StoreReads
-from kctl.history.snapshots.remote import place
+from kctl.history.snapshots.remote import parse_location
 from kctl.history.snapshots.store import Store, open_store
 from kctl.spark import size_source, snapshot_source
 
@@ -37,4 +37,4 @@ class SparkReads(StoreReads):
 
 def reads_by_spark(spark: SparkSession, parallelism: int, store: str, from_ms: int, to_ms: int) -> SparkReads:
     """Return the reads of a store in a folder. Raises the errors of open_store."""
-    return SparkReads(spark, parallelism, open_store(place(store)), from_ms, to_ms)
+    return SparkReads(spark, parallelism, open_store(parse_location(store)), from_ms, to_ms)

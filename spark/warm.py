@@ -1,4 +1,4 @@
-"""Creation of the class archive: a run that executes the reports on sample rows, without a cluster.
+"""Create the class archive with a run that executes the reports on sample rows, without a cluster.
 
 The JVM writes the archive when it exits, with all classes that it has loaded. So the run covers sources, joins, sums,
 checkpoints and a Parquet file.

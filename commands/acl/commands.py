@@ -167,7 +167,7 @@ def remove(
     """
     from kctl.access.acl_syntax import expressions, parse_all
     from kctl.access.acls import list_acls
-    from kctl.access.changes import as_present, plan_changes
+    from kctl.access.changes import as_stored, plan_changes
 
     inv = invocation(ctx)
     acl_filter = _filter(principal, resource, covering, operation, permission, host)
@@ -178,7 +178,7 @@ def remove(
     acls = parse_all(expressions(words or []), strict=False)
     with inv.connect() as client:
         present = list_acls(client, acl_filter)
-        plan = plan_changes(present, remove=as_present(acls, present) if words else present)
+        plan = plan_changes(present, remove=as_stored(acls, present) if words else present)
         if not if_exists:
             _refuse_missing(plan, present)
         if not dry_run:
@@ -227,7 +227,7 @@ def confirm_changes(inv: Invocation, client: ClusterClient, plan: Sequence[AclCh
             output.note(f"{'-' if row.result is ItemResult.WOULD_REMOVE else '+'} {row.acl}")
     parts = [f"{verb} {counted(len(rows), 'ACL')}" for verb, rows in (("add", added), ("remove", removed)) if rows]
     question = " and ".join(parts)
-    question = f"{question[0].upper()}{question[1:]} of {client.target.name}?"
+    question = f"{question[0].upper()}{question[1:]} on {client.target.name}?"
     inv.confirm(question, target=client.target, basis=of_acls(client, plan))
 
 

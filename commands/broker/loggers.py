@@ -1,4 +1,4 @@
-"""kctl broker loggers: list log levels, and set them for some time or until the broker restarts."""
+"""kctl broker loggers: list log levels, and set them for a limited time or until the broker restarts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import typer
 from kctl.base.outcomes import ItemResult, any_changed
 from kctl.base.text import counted
 from kctl.commands.terminal import output
-from kctl.commands.terminal.interrupts import undone_when_terminated
+from kctl.commands.terminal.interrupts import interrupt_when_terminated
 from kctl.commands.terminal.invocation import CommandGroup, Invocation, invocation
 from kctl.commands.terminal.output import Column, Table, jsonable
 from kctl.commands.terminal.views import incomplete, ranges, split_failures
@@ -144,14 +144,17 @@ def _facts(rows: Sequence[LoggerChange], levels: Mapping[int, Levels]) -> Object
 
 
 def _set_for(inv: Invocation, client: ClusterClient, plan: Sequence[LoggerChange], for_s: float) -> None:
-    """Set the levels, wait, restore them. Whatever ends the wait; a signal during the restore is handled after it."""
+    """Set the levels, wait, and restore them, however the wait ends.
+
+    A signal during the restore is handled afterwards.
+    """
     from kctl.brokers.loggers import set_levels
     from kctl.deploy.interrupts import deferred_interrupts
 
     interrupted = False
     failure: Exception | None = None
     rows = _unknown_outcome(plan)
-    with undone_when_terminated():
+    with interrupt_when_terminated():
         try:
             with deferred_interrupts():
                 rows = set_levels(client, plan)
@@ -214,7 +217,7 @@ def _restore(client: ClusterClient, rows: Sequence[LoggerChange]) -> list[Logger
 
 
 def _show(inv: Invocation, rows: Sequence[LoggerChange]) -> None:
-    """Emit the rows. Raises OperationFailed if any row failed, with a hint how to fix it."""
+    """Emit the rows. Raises OperationFailed if any row failed, with a hint on how to fix it."""
     columns = [
         Column("broker", align="right"),
         Column("logger", name=True),

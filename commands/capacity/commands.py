@@ -94,7 +94,7 @@ def _source(inv: Invocation, options: CapacityOptions, option_inputs: Mapping[st
 
     file, from_cluster = options.file, options.from_cluster
     if file is not None and from_cluster:
-        raise UsageError("--file and --from-cluster exclude each other")
+        raise UsageError("--file and --from-cluster cannot be combined")
     if file is not None or from_cluster:
         for name in OF_ONE_TOPIC:
             if name in option_inputs:

@@ -8,7 +8,7 @@ from kctl.base.units import format_size, parse_duration_ms, parse_size
 from kctl.commands.capacity.options import CapacityOptions, DurableAcks
 from kctl.commands.terminal import output
 from kctl.commands.terminal.codecs import Compression
-from kctl.commands.terminal.interrupts import told_when_interrupted, undone_when_terminated
+from kctl.commands.terminal.interrupts import call_on_interrupt, interrupt_when_terminated
 from kctl.commands.terminal.invocation import Invocation
 from kctl.errors import KctlError, UsageError
 
@@ -68,7 +68,7 @@ def run(inv: Invocation, options: MeasureOptions, *, dry_run: bool) -> Measureme
     """Confirm, measure and clean up. Return None for a dry run."""
     from kctl.capacity import measurement_topic
 
-    with undone_when_terminated(), inv.connect() as client:
+    with interrupt_when_terminated(), inv.connect() as client:
         state = client.metadata()
         leftovers = measurement_topic.find_leftovers(client, state)
         for line in measurement_topic.check(client, options):
@@ -113,7 +113,7 @@ def _measured(client: ClusterClient, options: MeasureOptions, cluster_id: str | 
 
 def _remove(topic: MeasurementTopic, *, failing: bool) -> None:
     """Delete the topic despite interrupts. failing: another error is being raised and must not be hidden."""
-    with told_when_interrupted(_continue):
+    with call_on_interrupt(_continue):
         try:
             topic.delete()
         except KctlError as exc:

@@ -1,4 +1,4 @@
-"""Output of kctl capacity: the result first, then the arithmetic on request."""
+"""Output of kctl capacity: the result, and the arithmetic if requested."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from kctl.commands.cluster import view as cluster_view
 from kctl.commands.cluster.interruption import confirm_interruption, own_target
 from kctl.commands.completion.complete import cluster_names
 from kctl.commands.terminal import confirm, output
-from kctl.commands.terminal.interrupts import undone_when_terminated
+from kctl.commands.terminal.interrupts import interrupt_when_terminated
 from kctl.commands.terminal.invocation import CommandGroup, Invocation, invocation
 from kctl.commands.terminal.output import Column, Table, jsonable
 from kctl.commands.terminal.views import NONE_CURRENT, warn_if_overruled
@@ -164,7 +164,7 @@ def _create(
         was = f", instead of {before}" if before not in (None, request.name) else ""
         output.note(f"{request.name} becomes the current context{was}; use --no-use to keep the current context")
     runtime = _runtime(version, home, install=True, default=default_version(request.layout))
-    with undone_when_terminated(), output.progress(f"creating {request.name}") as progress:
+    with interrupt_when_terminated(), output.progress(f"creating {request.name}") as progress:
         result = library.create(
             LocalHost(), request, runtime=runtime, base_port=base_port, directory=directory, start_it=start_it,
             make_current=make_current, timeout_s=inv.timeout_s(DEFAULT_TIMEOUT_S), progress=progress,
@@ -238,7 +238,7 @@ def start(ctx: typer.Context, name: Name, node: Nodes = None, dry_run: DryRun = 
             },
         )
         return
-    with undone_when_terminated(), output.progress(f"starting {name}") as progress:
+    with interrupt_when_terminated(), output.progress(f"starting {name}") as progress:
         result = lifecycle.start_cluster(
             name, nodes=node, timeout_s=inv.timeout_s(DEFAULT_TIMEOUT_S), progress=progress
         )
@@ -329,7 +329,7 @@ def warm(
     from kctl.deploy.runtime.training_run import make_archives
 
     runtime = _runtime(kafka_version, kafka_home, install=False, default=DEFAULT_VERSION)
-    with undone_when_terminated(), output.progress("creating the Java class archives") as progress:
+    with interrupt_when_terminated(), output.progress("creating the Java class archives") as progress:
         archives = make_archives(
             LocalHost(),
             java=find_java(),

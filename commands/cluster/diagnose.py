@@ -1,4 +1,4 @@
-"""kctl cluster diagnose: what the partitions that are not healthy have in common."""
+"""kctl cluster diagnose: what unhealthy partitions have in common."""
 
 from __future__ import annotations
 

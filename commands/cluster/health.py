@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kctl.health.model import Health, HealthLimits
 
 _WAIT_S = 300.0
-_NAMED = 5
+_MAX_NAMES = 5
 _STYLES = {"problem": "red", "warning": "yellow", "unknown": "yellow"}
 
 
@@ -28,11 +28,10 @@ def health(
     wait: Annotated[
         bool, typer.Option("--wait", help="Wait until the cluster is healthy, up to --timeout (default: 5m).")
     ] = False,
-    brokers: Annotated[
-        int | None, typer.Option(min=1, help="Expected number of brokers; fewer are not healthy.")
-    ] = None,
+    brokers: Annotated[int | None, typer.Option(min=1, help="Expected number of brokers; fewer is unhealthy.")] = None,
     max_disk_percent: Annotated[
-        float, typer.Option(metavar="PERCENT", min=0, max=100, help="Not healthy if a log dir's disk is fuller.")
+        float,
+        typer.Option(metavar="PERCENT", min=0, max=100, help="Unhealthy if the disk of a log dir is fuller than this."),
     ] = 90.0,
     watch: Annotated[bool, WATCH] = False,
     interval: Annotated[str, INTERVAL] = "5s",
@@ -52,7 +51,7 @@ def health(
     inv = invocation(ctx)
     limits = HealthLimits(brokers=brokers, disk_percent=max_disk_percent)
     if watch and wait:
-        raise UsageError("--watch and --wait exclude each other", hint="use --wait to stop when the cluster is healthy")
+        raise UsageError("--watch and --wait cannot be combined", hint="use --wait to stop when the cluster is healthy")
     if watch:
         Watching(inv, interval).run(
             lambda: _check(inv, limits), lambda result: PassOutput(result, [_table(result)], failures=result.unknown)
@@ -84,7 +83,7 @@ def _table(result: Health) -> Table:
         Column("check", show=lambda name: str(name).replace("_", " ")),
         Column("status", style=_style),
         Column("summary", "RESULT"),
-        Column("subjects", "WHERE", show=_some),
+        Column("subjects", "WHERE", show=_first_names),
     ]
     title = (
         f"cluster {result.cluster_id}: {brokers_up(result.broker_count, result.brokers_down)}, "
@@ -99,6 +98,6 @@ def _style(row: Mapping[str, Any]) -> str | None:
     return _STYLES.get(row["status"])
 
 
-def _some(subjects: list[str]) -> str:
-    more = f" and {len(subjects) - _NAMED:,} more" if len(subjects) > _NAMED else ""
-    return ", ".join(subjects[:_NAMED]) + more
+def _first_names(subjects: list[str]) -> str:
+    more = f" and {len(subjects) - _MAX_NAMES:,} more" if len(subjects) > _MAX_NAMES else ""
+    return ", ".join(subjects[:_MAX_NAMES]) + more

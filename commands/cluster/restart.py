@@ -14,7 +14,7 @@ from kctl.commands.cluster.interruption import confirm_interruption
 from kctl.commands.completion.complete import cluster_names
 from kctl.commands.terminal import output
 from kctl.commands.terminal.broker_ids import broker_ids
-from kctl.commands.terminal.interrupts import undone_when_terminated
+from kctl.commands.terminal.interrupts import interrupt_when_terminated
 from kctl.commands.terminal.invocation import Invocation, invocation
 from kctl.commands.terminal.option_sets import takes_options
 from kctl.errors import UsageError
@@ -69,7 +69,7 @@ class RestartArguments:
 def restart(ctx: typer.Context, options: RestartArguments) -> None:
     """Restart a cluster, one node, or with --rolling broker by broker.
 
-    Changes of config files take effect. A rolling restart stops a broker only if the remaining replicas of all its
+    Changes to config files take effect. A rolling restart stops a broker only if the remaining replicas of all its
     partitions satisfy min.insync.replicas, and continues when all replicas are in sync again. The controller
     restarts last, and the preferred leaders are elected at the end. Partitions that no restart order can protect
     (one replica, or no more replicas than min.insync.replicas) are listed first. Exit code 4 means that nothing was
@@ -129,7 +129,7 @@ def _restart_whole(inv: Invocation, options: RestartArguments) -> None:
         return
     if running:
         confirm_interruption(inv, name, f"restart {', '.join(running)} of cluster {name}?")
-    with undone_when_terminated(), output.progress(f"restarting {name}") as progress:
+    with interrupt_when_terminated(), output.progress(f"restarting {name}") as progress:
         result = lifecycle.restart_cluster(
             name, nodes=node, timeout_s=inv.timeout_s(DEFAULT_TIMEOUT_S), force=options.force, progress=progress
         )

@@ -13,7 +13,7 @@ from kctl.base.text import counted
 from kctl.commands.cluster.interruption import confirm_interruption
 from kctl.commands.cluster.rolling_tables import plan_notes, plan_tables, plan_warnings, question, result_tables
 from kctl.commands.terminal import output
-from kctl.commands.terminal.interrupts import undone_when_terminated
+from kctl.commands.terminal.interrupts import interrupt_when_terminated
 from kctl.commands.terminal.invocation import Invocation
 from kctl.errors import ConnectionFailed, KctlError, NotFound, NotHealthy
 
@@ -181,7 +181,7 @@ def _candidates(request: RollingRequest, hooks: Hooks | None, cluster: LiveClust
     if hooks is not None:
         down = cluster.down()
         selected = request.only or ()
-        able = {node: down[node] for node in down if node in selected or hooks.reaches(down[node], ("stop", "start"))}
+        able = {node: down[node] for node in down if node in selected or hooks.can_run(down[node], ("stop", "start"))}
         return {**cluster.client().metadata(()).brokers, **able}
     from kctl.deploy import lifecycle
     from kctl.deploy.layout import LOOPBACK
@@ -255,7 +255,7 @@ def _carry_out(inv: Invocation, run: RestartRun, plan: RestartPlan) -> None:
 
     failure: KctlError | None = None
     started = run.clock.now()
-    with undone_when_terminated(), output.progress("restarting", lines_every_s=_LINES_EVERY_S) as bar:
+    with interrupt_when_terminated(), output.progress("restarting", lines_every_s=_LINES_EVERY_S) as bar:
         run.reporter = _TerminalReporter(bar)
         with _interruptible(run):
             try:

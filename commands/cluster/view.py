@@ -43,7 +43,7 @@ OwnName = Annotated[
 ]
 
 
-def _own(inv: Invocation, name: str | None) -> str:
+def _cluster_name(inv: Invocation, name: str | None) -> str:
     """Return `name`, or the name of the context in use. Raises UsageError if kctl did not set that cluster up here."""
     from kctl.contexts.choose import current_context, get_context
 
@@ -77,7 +77,7 @@ def status(ctx: typer.Context, name: OwnName = None) -> None:
     from kctl.deploy.lifecycle import status_of
 
     inv = invocation(ctx)
-    name = _own(inv, name)
+    name = _cluster_name(inv, name)
     result = status_of(name)
     inv.emit(result.processes if inv.output == "csv" else result, lambda: [_status_table(result)])
     if not result.healthy:
@@ -153,7 +153,7 @@ def env(ctx: typer.Context, name: OwnName = None) -> None:
     from kctl.deploy.lifecycle import load_cluster
 
     inv = invocation(ctx)
-    spec = load_cluster(_own(inv, name))
+    spec = load_cluster(_cluster_name(inv, name))
     servers = ",".join(spec.bootstrap_servers)
     values = {
         "KCTL_CONTEXT": spec.name,

@@ -90,7 +90,7 @@ def config_settings(ctx: Any, incomplete: str) -> list[str]:
 
 
 def _settings(ctx: Any, incomplete: str) -> list[str]:
-    """Return KEY=VALUE for each value of keys with few values, KEY= for the others."""
+    """Return KEY=VALUE for each valid value of a key; KEY= if the key accepts any value."""
     resource = str(ctx.params.get("resource") or "topic/")
     kind = next((kind for kind in ("broker", "group") if resource.startswith(kind)), "topic")
     if resource.partition("/")[0] in _QUOTA_KINDS:

@@ -110,7 +110,7 @@ def _section(title: str, records: Iterable[tuple[str, str]]) -> Iterator[str]:
 
 
 def _names(text: str) -> str:
-    """Return option names in bold; what they take stays plain."""
+    """Return option names in bold; their metavars stay plain."""
     escaped = _escape(text)
     if not text.startswith("-"):
         return f"\\fB{escaped}\\fP"

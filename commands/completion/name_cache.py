@@ -1,8 +1,8 @@
 """Names in a cluster for shell completion: fetched within half a second or not at all, and cached for seconds.
 
-One file per cluster, login and kind of names in the cache folder, mode 0600. It records the last attempt, even if it
-failed, so that an unresponsive cluster is not waited for at every key press. While the cluster does not respond, names
-are used for some minutes.
+The cache folder has one file (mode 0600) per cluster, login and kind of name. The file also records failed attempts, so
+that kctl does not wait for an unresponsive cluster on every key press. Cached names stay usable for ten minutes if the
+cluster does not respond.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def groups(client: ClusterClient) -> list[str]:
     """Return all groups that the user may describe."""
     from kctl.cluster.groups.describe import list_groups
 
-    return list(list_groups(client, pauses_s=()).groups)  # no retries: the next TAB is one
+    return list(list_groups(client, pauses_s=()).groups)  # no retries: the user can press TAB again
 
 
 def topic_settings(client: ClusterClient) -> list[str]:
@@ -67,8 +67,8 @@ def group_settings(client: ClusterClient) -> list[str]:
     return _settings(client, 32, "kctl")
 
 
-# Valid values, which DescribeConfigs does not report (TopicConfig, LogConfig, GroupConfig).
-_FEW = {
+# Valid values, because DescribeConfigs does not report them (TopicConfig, LogConfig, GroupConfig).
+_VALID_VALUES = {
     "cleanup.policy": ("delete", "compact", "compact,delete"),
     "compression.type": ("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"),
     "message.timestamp.type": ("CreateTime", "LogAppendTime"),
@@ -79,7 +79,7 @@ _BOOLEAN = 1  # ConfigEntry.ConfigType
 
 
 def _settings(client: ClusterClient, kind: int, name: str | None) -> list[str]:
-    """Return KEY=VALUE for each value of keys with few values, KEY= for the others."""
+    """Return KEY=VALUE for each valid value of a key; KEY= if the key accepts any value."""
     from kafka.protocol.admin import DescribeConfigsRequest
 
     if name is None:
@@ -94,13 +94,13 @@ def _settings(client: ClusterClient, kind: int, name: str | None) -> list[str]:
         for result in answer.results
         if not result.error_code
         for entry in result.configs
-        for value in (("true", "false") if entry.config_type == _BOOLEAN else _few(entry.name))
+        for value in (("true", "false") if entry.config_type == _BOOLEAN else _valid_values(entry.name))
     ]
 
 
-def _few(key: str) -> tuple[str, ...]:
-    # Broker defaults of topic configs have the prefix.
-    return _FEW.get(key) or _FEW.get(key.removeprefix("log.")) or ("",)
+def _valid_values(key: str) -> tuple[str, ...]:
+    # The broker-level default of a topic config is named "log." plus the topic config.
+    return _VALID_VALUES.get(key) or _VALID_VALUES.get(key.removeprefix("log.")) or ("",)
 
 
 def users(client: ClusterClient) -> list[str]:
@@ -111,7 +111,7 @@ def users(client: ClusterClient) -> list[str]:
 
 
 def principals(client: ClusterClient) -> list[str]:
-    """Return SCRAM users and principals in ACLs, whichever of them the user may see."""
+    """Return SCRAM users and principals in ACLs, as far as the user may list them."""
     from kctl.access.acl_syntax import format_principal
     from kctl.access.acls import list_acls
 
@@ -173,7 +173,7 @@ FETCHES: dict[str, Fetch] = {
 
 
 def cached_names(kind: str, target: Target, *, now: float | None = None) -> list[str]:
-    """Return the names of `kind` (a key of FETCHES) in a cluster, sorted. Empty if they are not available at once."""
+    """Return the sorted names of `kind` (a key of FETCHES) in a cluster; empty if they are not available in time."""
     now = time.time() if now is None else now
     path = _path(kind, target)
     cached = _read(path)
@@ -205,7 +205,10 @@ def _usable(cached: dict[str, Any], now: float) -> list[str]:
 
 
 def _path(kind: str, target: Target) -> Path:
-    """Return the path of the cache file, which does not reveal the cluster. Other logins may see other names."""
+    """Return the path of the cache file.
+
+    The hash hides the cluster's address and separates logins, which may see different names.
+    """
     security = target.security
     certificate = security.ssl_certfile or security.ssl_client_pem
     identity = (target.name, target.bootstrap_servers, security.protocol, security.sasl_username, certificate)

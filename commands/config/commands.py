@@ -22,7 +22,7 @@ app = CommandGroup()
 app.command_of("get", "kctl.commands.config.get")
 app.command_of("explain", "kctl.commands.config.get")
 
-Force = Annotated[bool, typer.Option("--force", help="Allow changes of internal topics, such as __consumer_offsets.")]
+Force = Annotated[bool, typer.Option("--force", help="Allow changes to internal topics, such as __consumer_offsets.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Let the brokers validate the change, without applying it.")]
 
 

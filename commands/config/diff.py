@@ -52,14 +52,14 @@ def diff(
     selected, with_default = _select(resources or [], all_brokers)
     with inv.connect() as client:
         configs, failed = _read_configs(client, selected)
-    brokers = not all_ and all(name.startswith("broker/") for name in configs)
+    only_brokers = not all_ and all(name.startswith("broker/") for name in configs)
     if with_default:
         configs[_DEFAULT] = _defaults(next(iter(configs.values()), []))
-    brokers = brokers and len(configs) > 1
-    left_out = OF_ONE_BROKER if brokers else frozenset()
-    diffs = differences(configs, leave_out=left_out) if len(configs) > 1 else []
+    only_brokers = only_brokers and len(configs) > 1
+    omitted = OF_ONE_BROKER if only_brokers else frozenset()
+    diffs = differences(configs, leave_out=omitted) if len(configs) > 1 else []
     inv.emit(diffs, lambda: [_table(diffs, list(configs))], lambda: csv_rows(diffs))
-    if inv.output in FOR_PEOPLE and brokers:
+    if inv.output in FOR_PEOPLE and only_brokers:
         output.note("broker-specific configs are left out; use --all to include them")
     for name in not_compared(configs):
         output.warn(f"{name} is sensitive: its values cannot be compared")
@@ -69,12 +69,12 @@ def diff(
 
 
 def _select(texts: Sequence[str], all_brokers: bool) -> tuple[list[Resource], bool]:
-    """Return the resources to read (empty: all brokers), and whether to compare with Kafka's defaults."""
+    """Return the resources to read (empty: all brokers), and True to compare with Kafka's defaults."""
     from kctl.cluster.config_resources import parse_resource
 
     if all_brokers:
         if texts:
-            raise UsageError("--all-brokers and RESOURCE exclude each other")
+            raise UsageError("--all-brokers and RESOURCE cannot be combined")
         return [], False
     names = list(dict.fromkeys(texts))
     if len(names) < 2:

@@ -47,7 +47,7 @@ def get(
     inv = invocation(ctx)
     chosen = parse_resource(resource, keys[0] if keys else "")
     if keys and all_:
-        raise UsageError("--all and KEY exclude each other")
+        raise UsageError("--all and KEY cannot be combined")
     with inv.connect() as client:
         configs_by_name = by_name(describe(client, chosen))
         pairs = _pairs(client, chosen)

@@ -12,7 +12,7 @@ from kctl.base.text import counted
 from kctl.base.units import parse_duration_ms
 from kctl.commands.consume.options import ConsumeArguments
 from kctl.commands.terminal import output
-from kctl.commands.terminal.interrupts import undone_when_terminated
+from kctl.commands.terminal.interrupts import interrupt_when_terminated
 from kctl.commands.terminal.invocation import Invocation, formats_are, invocation
 from kctl.commands.terminal.option_sets import takes_options
 from kctl.commands.terminal.output import Column, Table, jsonable
@@ -63,9 +63,9 @@ def _run(
     from kctl.records.consume.consume import check_options, consume
 
     check_options(options)
-    with undone_when_terminated(), inv.connect() as client:
+    with interrupt_when_terminated(), inv.connect() as client:
         if options.group is not None:
-            question = f"Read as a member of group {options.group} of {client.target.name}, and commit?"
+            question = f"Read as a member of group {options.group} on {client.target.name}, and commit?"
             inv.confirm_protected(question, target=client.target)
         inv.report_change(changed=options.group is not None)
         result = consume(client, options, sink, decoder=decode, stats=stats)
@@ -101,7 +101,7 @@ def _request(arguments: ConsumeArguments, *, timeout_s: float) -> ConsumeOptions
         patterns=tuple(arguments.match or ()),
         partitions=None if numbers is None else tuple(numbers),
         offset=number,
-        from_ms=_moment(arguments.from_time),
+        from_ms=_time_ms(arguments.from_time),
         tail=arguments.tail,
         from_beginning=arguments.from_beginning or from_start,
         group=arguments.group,
@@ -110,7 +110,7 @@ def _request(arguments: ConsumeArguments, *, timeout_s: float) -> ConsumeOptions
         max_messages=arguments.max_messages,
         exit_eof=arguments.exit_eof,
         until_offset=arguments.until_offset,
-        until_ms=_moment(arguments.until),
+        until_ms=_time_ms(arguments.until),
         idle_ms=parse_duration_ms(arguments.idle_timeout) if arguments.idle_timeout else None,
         read_committed=arguments.read_committed,
         merge=arguments.merge,
@@ -134,10 +134,10 @@ def _ends(options: ConsumeOptions) -> bool:
     return options.finite or options.until_ms is not None or options.idle_ms is not None or options.max_messages == 0
 
 
-def _moment(text: str | None) -> int | None:
-    from kctl.base.moments import parse_moment
+def _time_ms(text: str | None) -> int | None:
+    from kctl.base.timestamps import parse_timestamp
 
-    return None if text is None else parse_moment(text)
+    return None if text is None else parse_timestamp(text)
 
 
 def _reset(where: str | None) -> str | None:
@@ -202,7 +202,7 @@ def _writer(inv: Invocation, arguments: ConsumeArguments) -> Callable[[Chunk], N
     if inv.output in {"yaml", "csv", "wide"} and not quiet:
         raise UsageError(f"-o {inv.output} is not a format of kctl consume", hint="use text (the default) or -o json")
     if form is not None and form != "json" and inv.output == "json" and not quiet:
-        raise UsageError("-o json and --format are mutually exclusive")
+        raise UsageError("-o json and --format cannot be combined")
     chosen = form or ("json" if inv.output == "json" else "text")
     if between is not None and chosen not in {"text", "json"}:
         raise UsageError("--key-separator requires text or JSON output", hint="in a template, use {key}")
@@ -249,7 +249,7 @@ class _StdoutSink:
 
 
 def tail_text(options: ConsumeOptions, result: ConsumeResult) -> str:
-    """Return where --tail started; "" for one partition, where the number of records says it."""
+    """Return where --tail started; "" for one partition, because the number of records already says so."""
     if options.tail is None or result.partition_count < 2:
         return ""
     records = "record" if options.tail == 1 else f"{options.tail:,} records"

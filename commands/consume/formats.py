@@ -10,8 +10,8 @@ from functools import lru_cache
 from json.encoder import encode_basestring
 from typing import TYPE_CHECKING, Any
 
-from kctl.base.moments import moment_text
 from kctl.base.text import printable
+from kctl.base.timestamps import format_timestamp
 from kctl.commands.terminal import output
 from kctl.commands.terminal.output_values import json_text
 from kctl.errors import UsageError
@@ -128,7 +128,7 @@ def _dumps(value: Any) -> str:
 
 @lru_cache(maxsize=4096)
 def _iso(time_ms: int) -> str:
-    text = moment_text(time_ms) if time_ms <= _LAST_MS else None
+    text = format_timestamp(time_ms) if time_ms <= _LAST_MS else None
     return "null" if text is None else f'"{text}"'
 
 
@@ -144,7 +144,7 @@ def write_hex(chunk: Chunk) -> None:
     for index, (offset, time_ms, key, value) in enumerate(
         zip(chunk.offsets, chunk.timestamps, chunk.keys, chunk.values, strict=True)
     ):
-        when = moment_text(time_ms) if time_ms >= 0 else None
+        when = format_timestamp(time_ms) if time_ms >= 0 else None
         output.write_line(printable(f"{chunk.tp} offset {offset}" + (f" {when}" if when else "")))
         _dump("key", key)
         for name, data in chunk.headers_of(index):
@@ -253,7 +253,7 @@ def _headers(chunk: Chunk, index: int) -> bytes:
 
 
 def _times(chunk: Chunk) -> list[bytes]:
-    return [(moment_text(time_ms) or "null").encode() if time_ms >= 0 else _NULL for time_ms in chunk.timestamps]
+    return [(format_timestamp(time_ms) or "null").encode() if time_ms >= 0 else _NULL for time_ms in chunk.timestamps]
 
 
 def _sizes(column: Sequence[bytes | None]) -> list[bytes]:

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 def learn_protected(name: str, entry: Context) -> Context:
     """Store the cluster id of a protected context, so that the cluster is protected under all its addresses."""
-    from kctl.deploy.protection import look_at, remember
+    from kctl.deploy.protection import probe, remember
 
     if not entry.protected or entry.cluster_id is not None or not entry.bootstrap_servers:
         return entry
-    lookup = look_at(name)
+    lookup = probe(name)
     if lookup.problem is not None:
         output.warn(
             f"context {name}: cannot read the cluster id: {lookup.problem}; until `kctl context test {name}` succeeds,"

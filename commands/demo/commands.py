@@ -19,7 +19,7 @@ import typer
 from kctl.base.own_python import child_environment
 from kctl.commands.demo import steps as demo
 from kctl.commands.terminal import output
-from kctl.commands.terminal.interrupts import undone_when_terminated
+from kctl.commands.terminal.interrupts import interrupt_when_terminated
 from kctl.commands.terminal.invocation import invocation
 from kctl.errors import AlreadyExists, ExitCode, OperationFailed
 
@@ -51,7 +51,7 @@ def command(
             hint=f"remove it with `kctl cluster destroy {name}`, or set another name with --name",
         )
     started = time.monotonic()
-    with undone_when_terminated(), contextlib.ExitStack() as clean_up:
+    with interrupt_when_terminated(), contextlib.ExitStack() as clean_up:
         os.environ["KCTL_CONTEXT"] = name  # the caller's KCTL_CONTEXT may name another cluster
         if not keep:
             clean_up.callback(_remove, name, inv.verbose)

@@ -271,13 +271,13 @@ def _member_row(row: dict[str, Any]) -> dict[str, Any]:
     subscribed = [*(topics or ()), *([row["subscribed_topics_regex"]] if row["subscribed_topics_regex"] else [])]
     return {
         **row,
-        "assigned": _has(row, "assignments", "tasks") or "not a consumer",
-        "target": _has(row, "target_assignments", "target_tasks"),
+        "assigned": _assignment_text(row, "assignments", "tasks") or "not a consumer",
+        "target": _assignment_text(row, "target_assignments", "target_tasks"),
         "subscribed": " ".join(subscribed) or None,
     }
 
 
-def _has(row: dict[str, Any], partitions: str, tasks: str) -> str | None:
+def _assignment_text(row: dict[str, Any], partitions: str, tasks: str) -> str | None:
     """Return e.g. "orders:0-3", or for a member of a streams group "active 0:0-3 standby 1:2"."""
     if row["streams"] is not None:
         kinds = row["streams"][tasks]

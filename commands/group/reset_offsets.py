@@ -105,15 +105,15 @@ def reset_offsets(ctx: typer.Context, options: ResetArguments) -> None:
             check_pattern(inv, options.match, options.expect, len(names))
         offsets = read_explicit(client, names)
         plan = plan_reset(client, names, target, choices, offsets=offsets, create=options.create)
-        carry_out(inv, client, plan, dry_run=options.dry_run, moment=_moment(target))
+        carry_out(inv, client, plan, dry_run=options.dry_run, moment=_target_time(target))
 
 
-def _moment(target: ResetTarget) -> str | None:
+def _target_time(target: ResetTarget) -> str | None:
     """Return a target time as parsed, for example "2026-11-22T09:30:00.000Z (UTC)"; None for other targets."""
-    from kctl.base.moments import moment_text
+    from kctl.base.timestamps import format_timestamp
     from kctl.groups.reset_rules import To
 
-    return f"{moment_text(target.value)} (UTC)" if target.to is To.TIME else None
+    return f"{format_timestamp(target.value)} (UTC)" if target.to is To.TIME else None
 
 
 def carry_out(
@@ -171,7 +171,7 @@ def _target(options: ResetArguments) -> ResetTarget:
 
     selected = [name for name in _TARGETS if _value(options, name) not in (None, False)]
     if len(selected) != 1:
-        message = f"{' and '.join(selected)} exclude each other" if selected else "no target is set"
+        message = f"{' and '.join(selected)} cannot be combined" if selected else "no target is set"
         raise UsageError(message, hint=f"set one of {', '.join(_TARGETS)}")
     (name,) = selected
     text = str(_value(options, name))
@@ -194,7 +194,7 @@ def _value(options: ResetArguments, option: str) -> object:
 
 def _check_scope(options: ResetArguments) -> None:
     if options.topic and options.all_topics:
-        raise UsageError("--topic and --all-topics exclude each other")
+        raise UsageError("--topic and --all-topics cannot be combined")
     if not (options.topic or options.all_topics or options.from_file is not None or options.from_group is not None):
         raise UsageError(
             "no topic is selected",

@@ -1,1 +1,1 @@
-"""kctl history: lag, disks and trends over time, from a store of snapshots."""
+"""kctl history: lag, disks and trends over time, from a snapshot store."""

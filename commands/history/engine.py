@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kctl.commands.terminal import output
-from kctl.commands.terminal.interrupts import undone_when_terminated
+from kctl.commands.terminal.interrupts import interrupt_when_terminated
 from kctl.commands.terminal.invocation import Invocation
 from kctl.commands.terminal.output import Table
 from kctl.errors import UsageError
@@ -147,7 +147,7 @@ class OwnProcesses(ReportEngine):
             inv.target()  # a wrong context is reported before anything starts
         from kctl.history.snapshots.read_progress import observed
 
-        with undone_when_terminated():
+        with interrupt_when_terminated():
             with output.progress("reading", lines_every_s=LINES_EVERY_S) as progress, observed(shown(progress)):
                 run = _OwnRun(progress, parquet, self.tasks)
                 yield run

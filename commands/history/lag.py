@@ -181,7 +181,7 @@ class _When:
 
 
 def _when(options: LagOptions) -> _When:
-    from kctl.base.moments import parse_moment
+    from kctl.base.timestamps import parse_timestamp
 
     store, last, from_, at = options.store, options.last, options.from_, options.at
     modes = [
@@ -200,7 +200,7 @@ def _when(options: LagOptions) -> _When:
         )
     now_ms = _now_ms()
     if at is not None:
-        return _When(store, at_ms=parse_moment(at, now_ms=now_ms))
+        return _When(store, at_ms=parse_timestamp(at, now_ms=now_ms))
     from_ms, to_ms = span_of(now_ms, last=last, from_=from_, to=options.to)
     return _When(store, from_ms=from_ms, to_ms=to_ms)
 

@@ -28,9 +28,9 @@ To = Annotated[
 
 
 def _store(text: str) -> Path:
-    from kctl.history.snapshots.remote import place
+    from kctl.history.snapshots.remote import parse_location
 
-    return place(text)
+    return parse_location(text)
 
 
 def store_folder(text: str) -> Path:
@@ -58,15 +58,15 @@ def span_of(now_ms: int, *, last: str | None, from_: str | None, to: str | None)
 
     Exactly one of `last` and `from_` is set. Relative times count from now_ms. Raises UsageError.
     """
-    from kctl.base.moments import parse_moment
+    from kctl.base.timestamps import parse_timestamp
     from kctl.base.units import parse_duration_ms
 
     if last is not None:
         from_ms, to_ms = now_ms - parse_duration_ms(last), now_ms + 1
     else:
         assert from_ is not None
-        from_ms = parse_moment(from_, now_ms=now_ms)
-        to_ms = now_ms + 1 if to is None else parse_moment(to, now_ms=now_ms)
+        from_ms = parse_timestamp(from_, now_ms=now_ms)
+        to_ms = now_ms + 1 if to is None else parse_timestamp(to, now_ms=now_ms)
     check_span(from_ms, to_ms, now_ms, last=last)
     return max(from_ms, 0), to_ms
 

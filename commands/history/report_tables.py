@@ -27,7 +27,8 @@ def report_tables(report: Report, worst: int, *, wide: bool = False) -> list[Tab
     """Return findings and the overview, then `worst` rows each of log dirs, losses, groups, partitions with problems
     and topics.
 
-    wide: also columns beyond 80 characters.
+    They are findings and the overview, then `worst` rows each of groups, partitions with problems, log dirs, topics and
+    losses. wide: also columns beyond 80 characters.
     """
     behind = [row for row in report.partitions if row.lag or row.lost or row.status not in {"OK", None}]
     return [

@@ -1,4 +1,4 @@
-"""kctl history retention over a store of snapshots."""
+"""kctl history retention over a snapshot store."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def store_request(
     wide: bool = False,
 ) -> StoreRequest:
     """Validate the options and find the newest snapshot. Raises UsageError, NotFound, and the errors of open_store."""
-    from kctl.base.moments import parse_moment
+    from kctl.base.timestamps import parse_timestamp
     from kctl.base.units import parse_duration_ms
     from kctl.history.retention.what_if import parse_change
     from kctl.history.snapshots.passes import iso, latest_ms, newest_ms
@@ -82,12 +82,12 @@ def store_request(
             "--explain works for topics, partitions and log dirs only", hint="use --by topic or --by log-dir"
         )
     now_ms, opened = time.time_ns() // 1_000_000, open_store(store)
-    until_ms = None if to is None else parse_moment(to, now_ms=now_ms)
+    until_ms = None if to is None else parse_timestamp(to, now_ms=now_ms)
     newest = latest_ms(opened, now_ms) if until_ms is None else newest_ms(opened, until_ms)
     if newest is None:
         raise NotFound(f"{store} has no snapshot of that time", hint="collect snapshots with `kctl history snapshot`")
     to_ms = newest + 1 if until_ms is None else until_ms
-    from_ms = max(to_ms - parse_duration_ms(last), 0) if from_ is None else parse_moment(from_, now_ms=now_ms)
+    from_ms = max(to_ms - parse_duration_ms(last), 0) if from_ is None else parse_timestamp(from_, now_ms=now_ms)
     if from_ is None:
         check_span(0, now_ms, now_ms, last=last)
     else:

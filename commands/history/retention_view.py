@@ -19,10 +19,10 @@ _MAX_EXPLAINED = 100
 
 
 def usage_table(rows: Sequence[Any], by: str, *, outlook: bool = False, wide: bool = False) -> Table:
-    """Return topics, partitions, replicas, brokers or log dirs as a table, without columns that are empty in every
-    row.
+    """Return topics, partitions, replicas, brokers or log dirs as a table.
 
-    outlook: with growth and forecasts. wide: also columns beyond 80 characters.
+    Columns that are empty in every row are omitted. outlook: with growth and forecasts. wide: also columns beyond 80
+    characters.
     """
     values = [_with_text(row) for row in jsonable(rows)]
     columns = [

@@ -14,7 +14,7 @@ import typer
 from kctl.base.text import counted
 from kctl.commands.history.options import store_folder
 from kctl.commands.terminal import output
-from kctl.commands.terminal.interrupts import undone_when_terminated
+from kctl.commands.terminal.interrupts import interrupt_when_terminated
 from kctl.commands.terminal.invocation import Invocation, invocation
 from kctl.commands.terminal.option_sets import takes_options
 from kctl.commands.terminal.output import Column, Table, jsonable
@@ -77,7 +77,7 @@ def collect_snapshots(inv: Invocation, options: SnapshotOptions) -> None:
     from kctl.history.snapshots.run import run
     from kctl.history.snapshots.store import create_store
 
-    with undone_when_terminated(), inv.connect(timeout_s=_REQUEST_TIMEOUT_S) as client:
+    with interrupt_when_terminated(), inv.connect(timeout_s=_REQUEST_TIMEOUT_S) as client:
         cluster_id = client.metadata(()).cluster_id
         create_store(store, cluster_id)
         inv.report_change(changed=True)

@@ -152,7 +152,7 @@ def _elect_preferred(
         warn_of_skipped(plan)
         todo = sum(row.result is ItemResult.WOULD_ELECT for row in plan)
         inv.confirm(
-            f"Elect the preferred leaders of {counted(todo, 'partition')} of {client.target.name}? "
+            f"Elect the preferred leaders of {counted(todo, 'partition')} on {client.target.name}? "
             "Their clients pause briefly.",
             target=client.target,
             basis=basis,
@@ -227,11 +227,11 @@ def _question(planned: LeaderBalance, client: ClusterClient) -> str:
     todo = sum(row.result is ItemResult.WOULD_ELECT for row in planned.elections)
     if not planned.reorders:
         return (
-            f"Elect the preferred leaders of {counted(todo, 'partition')} of {client.target.name}? "
+            f"Elect the preferred leaders of {counted(todo, 'partition')} on {client.target.name}? "
             "Clients pause briefly."
         )
     return (
-        f"Reorder the replicas of {counted(len(planned.reorders), 'partition')} of {client.target.name}, "
+        f"Reorder the replicas of {counted(len(planned.reorders), 'partition')} on {client.target.name}, "
         f"and elect {counted(todo, 'leader')}? Clients pause briefly."
     )
 

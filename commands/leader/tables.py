@@ -55,7 +55,7 @@ def status_tables(leaders: LeaderStatus) -> list[Table]:
 
 
 def idle_lines(leaders: LeaderStatus) -> list[str]:
-    """Return the brokers that no election makes leader, and the command that does."""
+    """Return a line about brokers that an election cannot make leader, with the command that can."""
     lines = []
     if leaders.idle_brokers:
         named = _brokers(leaders.idle_brokers)

@@ -44,7 +44,7 @@ def elect_unclean(
         protectors = inv.protectors(client.target)
         names = [each.name for each in protectors] or [client.target.name]
         confirm_name(
-            f"Elect leaders of {_names(planned.losses)} of {client.target.name} from replicas that are not in sync? "
+            f"Elect leaders of {_names(planned.losses)} on {client.target.name} from replicas that are not in sync? "
             "This loses records permanently; starting the brokers that are down would not.",
             *names,
             typed=inv.confirm_cluster,

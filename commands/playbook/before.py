@@ -48,18 +48,18 @@ class RunTarget:
         return self.name or ""
 
 
-def check_person(*, ask: bool) -> None:
+def require_terminal(*, ask: bool) -> None:
     """Raise NotConfirmed for --step without a terminal."""
     if ask and not confirm.interactive():
         raise NotConfirmed("--step asks before each step and requires a terminal", hint="run it without --step")
 
 
-def cluster_id_from(playbook: Playbook) -> bool:
+def uses_own_cluster(playbook: Playbook) -> bool:
     """Return True if a step may use the run's own cluster."""
     return any((each.is_operation and each.context is None) or each.kind == "include" for each in playbook.all_steps())
 
 
-def place_of(inv: Invocation, ask_cluster: bool) -> RunTarget:
+def resolve_run_target(inv: Invocation, ask_cluster: bool) -> RunTarget:
     """Return the cluster chosen by the options, if any. Raises UsageError for invalid options."""
     from kctl.playbook.operations import Where
 
@@ -104,7 +104,7 @@ def _connected(inv: Invocation, target: Target) -> Target:
 
 
 def ask_once(
-    inv: Invocation, playbook: Playbook, values: Values, place: RunTarget, first: str | None, only: Sequence[str]
+    inv: Invocation, playbook: Playbook, values: Values, run_target: RunTarget, first: str | None, only: Sequence[str]
 ) -> dict[str, str]:
     """Show what the run changes and where, then ask.
 
@@ -121,8 +121,8 @@ def ask_once(
     changing = [each for each in steps if each.changes]
     if not changing:
         return {}
-    where = f"on {place.name}" if place.name is not None else "on this machine"
-    cluster = f" (cluster {place.cluster_id})" if place.cluster_id else ""
+    where = f"on {run_target.name}" if run_target.name is not None else "on this machine"
+    cluster = f" (cluster {run_target.cluster_id})" if run_target.cluster_id else ""
     output.note(f"{playbook.name} {where}{cluster}: {len(changing)} of {len(steps)} steps can change something")
     for each in changing[:_SHOWN]:
         part = "" if each.part == "steps" else f" ({each.part.replace('_', ' ')})"
@@ -130,17 +130,19 @@ def ask_once(
     if len(changing) > _SHOWN:
         output.note(f"  and {len(changing) - _SHOWN} more")
     confirmed: dict[str, str] = {}
-    inv.confirm(f"Run {playbook.name} {where}?", target=place.target)
-    if place.target is not None and (protectors := inv.protectors(place.target)):
-        confirmed[place.key] = protectors[0].name
-    for other, name in _other_protected(inv, playbook, values, place):
+    inv.confirm(f"Run {playbook.name} {where}?", target=run_target.target)
+    if run_target.target is not None and (protectors := inv.protectors(run_target.target)):
+        confirmed[run_target.key] = protectors[0].name
+    for other, name in _other_protected(inv, playbook, values, run_target):
         if name not in confirmed.values():
             inv.confirm(f"{playbook.name} also acts on {other.name}. Run it?", target=other)
         confirmed[other.name] = name
     return confirmed
 
 
-def _other_protected(inv: Invocation, playbook: Playbook, values: Values, place: RunTarget) -> list[tuple[Target, str]]:
+def _other_protected(
+    inv: Invocation, playbook: Playbook, values: Values, run_target: RunTarget
+) -> list[tuple[Target, str]]:
     """Return the protected clusters whose contexts are named in steps, each with the name that confirms it.
 
     Contexts that are known only during the run are missing: their steps are refused.
@@ -154,7 +156,7 @@ def _other_protected(inv: Invocation, playbook: Playbook, values: Values, place:
             name = render(step.context, dict(values.values))
         except KctlError:
             continue
-        if isinstance(name, str) and name != place.name:
+        if isinstance(name, str) and name != run_target.name:
             names.add(name)
     protected = []
     for name in sorted(names):
@@ -168,7 +170,7 @@ def _other_protected(inv: Invocation, playbook: Playbook, values: Values, place:
 
 
 def header_of(
-    playbook: Playbook, values: Values, place: RunTarget, first: str | None, only: Sequence[str]
+    playbook: Playbook, values: Values, run_target: RunTarget, first: str | None, only: Sequence[str]
 ) -> dict[str, Any]:
     """Return the first entry of a run's journal."""
     from dataclasses import asdict
@@ -187,9 +189,9 @@ def header_of(
         "parameters": {name: value for name, value in redacted.items() if value == public[name]},
         "secrets": sorted(values.secrets),
         "hidden": sorted(name for name, value in redacted.items() if value != public[name]),
-        "target": place.name,
-        "where": {key: value for key, value in asdict(place.where).items() if key != "confirm_cluster"},
-        "cluster_id": place.cluster_id,
+        "target": run_target.name,
+        "where": {key: value for key, value in asdict(run_target.where).items() if key != "confirm_cluster"},
+        "cluster_id": run_target.cluster_id,
         "from": first,
         "limit": list(only),
         "folder": str(Path.cwd()),

@@ -12,9 +12,9 @@ import typer
 from kctl.commands.playbook.before import (
     RunTarget,
     ask_once,
-    check_person,
     forget_parameters,
-    place_of,
+    require_terminal,
+    resolve_run_target,
 )
 from kctl.commands.playbook.run import Ask, Diff, JUnit, Secret, carry_out, hidden
 from kctl.commands.terminal import output
@@ -51,14 +51,14 @@ def resume(
     """
     from kctl.base import journal
     from kctl.playbook.run import run_journal
-    from kctl.playbook.run.resume import check_cluster, check_names, check_unsure, playbook_of, to_resume
+    from kctl.playbook.run.resume import check_cluster, check_names, check_unsure, playbook_of, run_to_resume
     from kctl.playbook.run.run_settings import RunSettings
     from kctl.playbook.run.selection import selection
 
     inv = invocation(ctx)
     ask_to_replace(inv, junit, "--junit", like=JUNIT_REPORT)
-    check_person(ask=step)
-    path = to_resume(run)
+    require_terminal(ask=step)
+    path = run_to_resume(run)
     with journal.resume(path) as file:
         state = run_journal.replay(file.entries, path.name)
         playbook = playbook_of(state)
@@ -69,19 +69,19 @@ def resume(
             at = _resume_point(state)
             state.prepare_resume(redo or (), skip or ())
             check_unsure(state)
-            place = _place(inv, state)
-            if not check_cluster(state, place.cluster_id):
-                output.warn(f"{place.name} is unreachable: cannot check that it is the run's cluster")
+            run_target = _place(inv, state)
+            if not check_cluster(state, run_target.cluster_id):
+                output.warn(f"{run_target.name} is unreachable: cannot check that it is the run's cluster")
             if dry_run:
                 output.note(f"{path.stem} of {playbook.name} would resume at {at}")
                 return
             output.note(f"resuming {path.stem} of {playbook.name} at {at}")
             selected = selection(playbook, state.header["from"], state.header["limit"])
-            confirmed = ask_once(inv, playbook, values, place, selected.first, selected.only)
+            confirmed = ask_once(inv, playbook, values, run_target, selected.first, selected.only)
             _enter_folder(state)
             run_journal.record_resume(file, redo or (), skip or ())
             settings = RunSettings(diff=diff, ask=step, selection=selected, confirmed=confirmed)
-            carry_out(inv, playbook, values, place, settings, file, state, report_to)
+            carry_out(inv, playbook, values, run_target, settings, file, state, report_to)
 
 
 def _values(state: RecordedRun, playbook: Playbook, secrets: list[str]) -> Values:
@@ -126,7 +126,7 @@ def _place(inv: Invocation, state: RecordedRun) -> RunTarget:
             ignore_unknown=inv.ignore_unknown or where.get("ignore_unknown", False),
         )  # fmt: skip
     inv = replace(inv, timeout=inv.timeout or where["timeout"])
-    return place_of(inv, state.header["cluster_id"] is not None)
+    return resolve_run_target(inv, state.header["cluster_id"] is not None)
 
 
 def _enter_folder(state: RecordedRun) -> None:

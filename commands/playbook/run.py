@@ -13,15 +13,15 @@ import typer
 from kctl.commands.playbook.before import (
     RunTarget,
     ask_once,
-    check_person,
-    cluster_id_from,
     forget_parameters,
     header_of,
-    place_of,
+    require_terminal,
+    resolve_run_target,
+    uses_own_cluster,
 )
 from kctl.commands.playbook.report import LiveLines, tables, title
 from kctl.commands.terminal import confirm, output
-from kctl.commands.terminal.interrupts import undone_when_terminated
+from kctl.commands.terminal.interrupts import interrupt_when_terminated
 from kctl.commands.terminal.invocation import Invocation, invocation
 from kctl.commands.terminal.out_file import JUNIT_REPORT, ask_to_replace, write_whole
 from kctl.errors import (
@@ -104,15 +104,15 @@ def run(
     )
     forget_parameters()
     selected = selection(playbook, from_, limit or ())
-    check_person(ask=step)
+    require_terminal(ask=step)
     with hidden(values.redactor):
-        place = place_of(inv, cluster_id_from(playbook))
-        confirmed = {} if check else ask_once(inv, playbook, values, place, selected.first, selected.only)
+        run_target = resolve_run_target(inv, uses_own_cluster(playbook))
+        confirmed = {} if check else ask_once(inv, playbook, values, run_target, selected.first, selected.only)
         settings = RunSettings(check, diff, step, selected, confirmed)
-        header = None if check else header_of(playbook, values, place, selected.first, selected.only)
+        header = None if check else header_of(playbook, values, run_target, selected.first, selected.only)
         file = None if header is None else run_journal.begin(header)
         try:
-            carry_out(inv, playbook, values, place, settings, file, None, junit)
+            carry_out(inv, playbook, values, run_target, settings, file, None, junit)
         finally:
             if file is not None:
                 file.close()
@@ -121,7 +121,7 @@ def run(
 # --- the run ----------------------------------------------------------------------------------------------------------
 
 
-class Asking:
+class TerminalPrompt:
     """A user at the terminal."""
 
     def __init__(self, inv: Invocation) -> None:
@@ -170,7 +170,7 @@ def carry_out(
     inv: Invocation,
     playbook: Playbook,
     values: Values,
-    place: RunTarget,
+    run_target: RunTarget,
     settings: RunSettings,
     file: Journal | None,
     state: RecordedRun | None,
@@ -187,17 +187,19 @@ def carry_out(
     from kctl.playbook.run.run_journal import RunJournal
 
     clock = RealClock()
-    environment = RunEnvironment(operations(), clock, partial(run_program, grace_s=_GRACE_S), Asking(inv), LiveLines())
-    secrets = [] if place.target is None else sorted(_readable_secrets(place.target.security))
+    environment = RunEnvironment(
+        operations(), clock, partial(run_program, grace_s=_GRACE_S), TerminalPrompt(inv), LiveLines()
+    )
+    secrets = [] if run_target.target is None else sorted(_readable_secrets(run_target.target.security))
     engine = Engine(environment, RunJournal(file, state), settings, secrets=secrets)
-    where = replace(place.where, confirm_cluster=settings.confirmed.get(place.key))
+    where = replace(run_target.where, confirm_cluster=settings.confirmed.get(run_target.key))
     started_at, start_s = clock.wall(), clock.now_s()
-    with undone_when_terminated():
+    with interrupt_when_terminated():
         outcome = engine.run(playbook, values, where)
     for each in outcome.steps:
         each.hide(engine.redactor)
     report = _report(
-        playbook, values, place, settings, file, outcome, engine.redactor, started_at, clock.now_s() - start_s
+        playbook, values, run_target, settings, file, outcome, engine.redactor, started_at, clock.now_s() - start_s
     )
     unwritten = None
     try:
@@ -229,7 +231,7 @@ def _readable_secrets(security: Security) -> frozenset[str]:
 def _report(
     playbook: Playbook,
     values: Values,
-    place: RunTarget,
+    run_target: RunTarget,
     settings: RunSettings,
     file: Journal | None,
     outcome: RunOutcome,
@@ -250,8 +252,8 @@ def _report(
         playbook=playbook.name,
         file=playbook.file,
         digest=playbook.digest,
-        target=place.name,
-        cluster_id=place.cluster_id,
+        target=run_target.name,
+        cluster_id=run_target.cluster_id,
         check=settings.check,
         status=status_of(outcome.steps, exit_code=outcome.exit_code, interrupted=outcome.interrupted),
         exit_code=outcome.exit_code,

@@ -13,7 +13,7 @@ from kctl.commands.produce.lines import LineOptions, line_parser
 from kctl.commands.produce.options import Acks, Format, OnBadLine, ProduceArguments
 from kctl.commands.produce.report import checked, report, report_check, speed
 from kctl.commands.terminal import output
-from kctl.commands.terminal.interrupts import told_when_interrupted, undone_when_terminated
+from kctl.commands.terminal.interrupts import call_on_interrupt, interrupt_when_terminated
 from kctl.commands.terminal.invocation import invocation
 from kctl.commands.terminal.option_sets import takes_options
 from kctl.errors import KctlError, UsageError
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kctl.records.produce.input import Supply
     from kctl.records.produce.options import ProduceOptions, ProduceResult
     from kctl.records.produce.outgoing import Headers
-    from kctl.records.produce.produce import Producing
+    from kctl.records.produce.produce import ProduceRun
     from kctl.records.produce.undelivered_file import UndeliveredFile
 
 _STDIN = Path("-")
@@ -66,7 +66,7 @@ def _line_options(arguments: ProduceArguments) -> LineOptions:
         _headers(arguments.header),
         separators if arguments.parse_headers else None,
         arguments.null_marker,
-        _moment(arguments.timestamp),
+        _timestamp_ms(arguments.timestamp),
         arguments.partition,
         arguments.repartition,
         arguments.template,
@@ -86,7 +86,7 @@ def _settings(arguments: ProduceArguments, files: list[Path], *, timeout_s: floa
         acks=acks.value,
         compression=arguments.compression.value,
         idempotent=acks is Acks.ALL if idempotence is None else idempotence,
-        linger_ms=0 if _typed_in(files) else 5,
+        linger_ms=0 if _reads_terminal(files) else 5,
         timeout_s=timeout_s,
         count=arguments.count,
         per_s=parse_record_rate(arguments.rate) if arguments.rate else None,
@@ -94,7 +94,7 @@ def _settings(arguments: ProduceArguments, files: list[Path], *, timeout_s: floa
     )
 
 
-def _typed_in(files: list[Path]) -> bool:
+def _reads_terminal(files: list[Path]) -> bool:
     return _STDIN in files and sys.stdin.isatty()
 
 
@@ -106,12 +106,12 @@ def _check(
 
     if not files and options.count is None:
         raise UsageError("--dry-run of generated values requires a limit", hint="add --count N")
-    with undone_when_terminated(), inv.connect() as client:
+    with interrupt_when_terminated(), inv.connect() as client:
         destination = check_topic(client, options)
         check_right_to_write(client, options.topic)
         lacking = shortage(client, options.topic)
     supply = _supply(files, options, destination, encoded=encoded, quiet=quiet)
-    with checked(terminal=_typed_in(files), quiet=quiet) as progress:
+    with checked(terminal=_reads_terminal(files), quiet=quiet) as progress:
         check = check_lines(destination, options, supply, parse, progress=progress)
     report_check(inv, check, options, lacking, quiet=quiet)
 
@@ -127,7 +127,7 @@ def _produce(
     quiet: bool,
 ) -> None:
     from kctl.records.produce.destination import check_topic
-    from kctl.records.produce.produce import Producing
+    from kctl.records.produce.produce import ProduceRun
 
     with ExitStack() as stack:
         undelivered_file = None
@@ -136,19 +136,19 @@ def _produce(
 
             undelivered_file = UndeliveredFile(failed_file)
             stack.callback(undelivered_file.close)
-        stack.enter_context(undone_when_terminated())
+        stack.enter_context(interrupt_when_terminated())
         client = stack.enter_context(inv.connect())
         destination = check_topic(client, options)
-        question = f"Write to topic {options.topic} of {client.target.name}?"
+        question = f"Write to topic {options.topic} on {client.target.name}?"
         inv.confirm_protected(question, target=client.target)
-        run = Producing(
+        run = ProduceRun(
             client, destination, options, _supply(files, options, destination, encoded=encoded, quiet=quiet), parse,
-            progress=stack.enter_context(speed(terminal=_typed_in(files), quiet=quiet)),
+            progress=stack.enter_context(speed(terminal=_reads_terminal(files), quiet=quiet)),
         )  # fmt: skip
         run.prepare()
-        if _typed_in(files) and not quiet:
+        if _reads_terminal(files) and not quiet:
             output.note("type one record per line; end with Ctrl-D")
-        with told_when_interrupted(run.interrupt):
+        with call_on_interrupt(run.interrupt):
             result = run.run()
             not_saved = None if undelivered_file is None else _save(undelivered_file, run)
         cause = _cause(client, result)
@@ -156,7 +156,7 @@ def _produce(
 
 
 def _cause(client: ClusterClient, result: ProduceResult) -> str | None:
-    """Return what the cluster lacks, if a record is not acknowledged."""
+    """Return what the cluster lacks to acknowledge the records that failed; None if nothing failed."""
     from kctl.records.produce.destination import shortage
 
     if result.interrupted or not (result.failed or result.unknown):
@@ -169,11 +169,11 @@ def _cause(client: ClusterClient, result: ProduceResult) -> str | None:
 
 
 def _emit_result(
-    inv: Invocation, run: Producing, cause: str | None, not_saved: KctlError | None, *, quiet: bool
+    inv: Invocation, run: ProduceRun, cause: str | None, not_saved: KctlError | None, *, quiet: bool
 ) -> None:
-    """Emit the result despite Ctrl-C, then raise what ended the run unexpectedly."""
+    """Emit the result even after Ctrl-C, then raise the unexpected exception that ended the run, if any."""
     try:
-        with told_when_interrupted(run.interrupt):
+        with call_on_interrupt(run.interrupt):
             report(inv, run.result, run.cause, cause, not_saved, quiet=quiet)
     except KctlError:
         if run.unexpected is None:
@@ -182,16 +182,16 @@ def _emit_result(
         raise run.unexpected
 
 
-def _save(undelivered_file: UndeliveredFile, run: Producing) -> KctlError | None:
+def _save(undelivered_file: UndeliveredFile, run: ProduceRun) -> KctlError | None:
     """Write unacknowledged records to the file. Return the error, if any."""
-    why = None
+    error = None
     try:
         count = undelivered_file.write(run.result.topic, run.unacknowledged())
     except KctlError as exc:
-        count, why = undelivered_file.written, exc
+        count, error = undelivered_file.written, exc
     if count:
         run.result.failed_file = str(undelivered_file.path)
-    return why
+    return error
 
 
 def _supply(
@@ -221,7 +221,7 @@ def _headers(texts: list[str] | None) -> Headers:
     return tuple(parse_header(text) for text in texts or ())
 
 
-def _moment(timestamp: str | None) -> int | None:
-    from kctl.base.moments import parse_moment
+def _timestamp_ms(timestamp: str | None) -> int | None:
+    from kctl.base.timestamps import parse_timestamp
 
-    return None if timestamp is None else parse_moment(timestamp)
+    return None if timestamp is None else parse_timestamp(timestamp)

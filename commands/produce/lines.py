@@ -43,7 +43,7 @@ class LineOptions:
         return self.template is not None or self.size is not None
 
     def check(self, *, files: bool) -> None:
-        """Raise UsageError for mutually exclusive options."""
+        """Raise UsageError for options that cannot be combined."""
         splits = self.key_separator is not None or self.headers_separators is not None
         if self.is_generated and (files or self.format is not Format.TEXT or splits):
             raise UsageError(
@@ -70,7 +70,7 @@ def _generated(options: LineOptions) -> Parse:
 
     if options.template is not None and options.size is not None:
         raise UsageError(
-            "--template and --size are mutually exclusive", hint="use {random:1000} in the template for random text"
+            "--template and --size cannot be combined", hint="use {random:1000} in the template for random text"
         )
     size = options.size
     make_value = template(options.template or "") if size is None else random_text(parse_size(size))
@@ -98,7 +98,7 @@ def _text(options: LineOptions) -> Parse | None:
     from kctl.records.produce.text import TextFormat, check_separators, text_parser
 
     if options.key is not None and options.key_separator is not None:
-        raise UsageError("--key and --key-separator are mutually exclusive")
+        raise UsageError("--key and --key-separator cannot be combined")
     texts = options.headers_separators or ("\t", ",", ":")
     delimiter, between, equals = (parse_separator(text, name) for text, name in zip(texts, _SEPARATORS, strict=True))
     how = TextFormat(

@@ -97,7 +97,7 @@ def report(
 
 
 def _all_written(result: ProduceResult) -> bool:
-    """Return True if every line was acknowledged as a record, or skipped on request."""
+    """Return True if every line was acknowledged as a record, or skipped as requested."""
     return result.complete and (not result.bad_line or bool(result.skipped))
 
 
@@ -118,7 +118,7 @@ def _rows(counts: Mapping[int, int]) -> list[dict[str, int]]:
 
 
 def partition_counts(rows: Sequence[Mapping[str, int]]) -> str:
-    """Return "0:12 1:9"; of many partitions the range."""
+    """Return e.g. "0:12 1:9"; for many partitions, the range."""
     if len(rows) > _MAX_PARTITIONS:
         records = [row["records"] for row in rows]
         return f"{len(rows):,} partitions, {min(records):,} to {max(records):,} records each"
@@ -126,7 +126,7 @@ def partition_counts(rows: Sequence[Mapping[str, int]]) -> str:
 
 
 def _named(lines: list[int]) -> str:
-    """Return "line 3" or "lines 3-7,9"; of very many only the first."""
+    """Return "line 3" or "lines 3-7,9"; only the first ones if there are very many."""
     if len(lines) == 1:
         return f"line {lines[0]}"
     text = ranges(lines)

@@ -27,7 +27,7 @@ def confirm_quotas(inv: Invocation, client: ClusterClient, plan: Sequence[QuotaC
     if not inv.yes:
         for row in changed:
             output.note(f"{row.entity}: {row.key} {number_text(row.before)} → {number_text(row.after)}")
-    question = f"Change {counted(len(changed), 'quota')} of {client.target.name}?"
+    question = f"Change {counted(len(changed), 'quota')} on {client.target.name}?"
     inv.confirm(question, target=client.target, basis=of_quotas(client, changed))
 
 

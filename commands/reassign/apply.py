@@ -33,8 +33,8 @@ def apply(
     """Apply a plan in batches; a killed run can be resumed.
 
     The plan is checked against the cluster before anything changes. At the end, each target is read back, preferred
-    leaders are elected, and throttles are restored. Replication is not throttled unless --throttle is set, whatever
-    rate the plan's estimate assumes.
+    leaders are elected, and throttles are restored. Replication is not throttled unless --throttle is set, regardless
+    of the rate that the plan's estimate assumes.
 
     # Apply a plan, with a replication limit per broker
     kctl topic reassign apply plan.json --throttle 50MB/s

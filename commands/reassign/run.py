@@ -23,7 +23,7 @@ from kctl.commands.reassign.tables import (
     unfinished,
 )
 from kctl.commands.terminal import output
-from kctl.commands.terminal.interrupts import undone_when_terminated
+from kctl.commands.terminal.interrupts import interrupt_when_terminated
 from kctl.commands.terminal.invocation import Invocation
 from kctl.errors import NotHealthy
 
@@ -91,7 +91,7 @@ class TerminalOperator:
     @contextmanager
     def watching(self) -> Iterator[RunListener]:
         with (
-            undone_when_terminated(),
+            interrupt_when_terminated(),
             output.progress(self._title, bar_width=_BAR, lines_every_s=_LINES_EVERY_S) as bar,
         ):
             yield _BarListener(bar)

@@ -307,7 +307,7 @@ def status_lines(status: ReassignmentStatus) -> list[str]:
 
 
 def status_warnings(status: ReassignmentStatus) -> list[str]:
-    """Return changes of the throttle by others, brokers that moves wait for, and unreadable brokers."""
+    """Return changes that others made to the throttle, brokers that moves wait for, and unreadable brokers."""
     lines = [] if status.run is None else list(status.run.throttle_changes)
     for node in status.down:
         waiting = sum(1 for row in status.moving if node in row.adding)

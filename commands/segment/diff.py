@@ -36,7 +36,7 @@ def diff(
 
     Records are compared, not bytes, because compaction rewrites batches. Exit code 0: the replicas are equal, or one
     only starts later, ends earlier or is compacted further. Exit code 1: they diverge, one is damaged, or one lacks
-    records that compaction does not explain (cleaner-offset-checkpoint of the log dir, or --compacted).
+    records that compaction cannot have removed (according to cleaner-offset-checkpoint, or with --compacted).
 
     # Compare copies of the partition folders of two brokers
     kctl segment diff broker1/orders-0 broker2/orders-0

@@ -237,7 +237,7 @@ def _row_decoder(arguments: DumpArguments) -> RowDecoder | None:
 
 
 def _query(arguments: DumpArguments) -> Query:
-    from kctl.base.moments import parse_moment
+    from kctl.base.timestamps import parse_timestamp
     from kctl.segment.dump.query import Query
     from kctl.segment.log.ranges import parse_offsets, parse_pattern
 
@@ -245,8 +245,8 @@ def _query(arguments: DumpArguments) -> Query:
     return Query(
         first=first,
         last=last,
-        since_ms=parse_moment(arguments.since) if arguments.since else None,
-        until_ms=parse_moment(arguments.until) if arguments.until else None,
+        since_ms=parse_timestamp(arguments.since) if arguments.since else None,
+        until_ms=parse_timestamp(arguments.until) if arguments.until else None,
         key=None if arguments.key is None else arguments.key.encode("utf-8", "surrogateescape"),
         key_pattern=parse_pattern("--key-regex", arguments.key_regex) if arguments.key_regex else None,
         pattern=parse_pattern("--grep", arguments.grep) if arguments.grep else None,

@@ -54,7 +54,7 @@ def find(
     inv = invocation(ctx)
     targets = sum(each is not None for each in (offset, timestamp, key))
     if targets > 1:
-        raise UsageError("--offset, --timestamp and --key are mutually exclusive", hint="pass one of them")
+        raise UsageError("--offset, --timestamp and --key cannot be combined", hint="pass one of them")
     if not targets:
         raise UsageError("one of --offset, --timestamp and --key is required", hint="e.g. --offset 1000")
     if every and key is None:
@@ -84,13 +84,13 @@ class _SearchTarget:
     def __init__(
         self, offset: int | None, timestamp: str | None, key: str | None, *, indexes: bool, limit: int
     ) -> None:
-        from kctl.base.moments import moment_text, parse_moment
+        from kctl.base.timestamps import format_timestamp, parse_timestamp
 
         self._offset, self._key, self._indexes, self._limit = offset, key, indexes, limit
-        self._timestamp = None if timestamp is None else parse_moment(timestamp)
+        self._timestamp = None if timestamp is None else parse_timestamp(timestamp)
         self.text = f"offset {offset}" if key is None else f"the key {key}"
         if self._timestamp is not None:
-            self.text = f"a record at or after {moment_text(self._timestamp)}"
+            self.text = f"a record at or after {format_timestamp(self._timestamp)}"
 
     def run(self, log: PartitionLog) -> SearchResult:
         """Search one partition."""

@@ -90,7 +90,7 @@ def stats(
 def _options(params: Mapping[str, Any]) -> StatisticsOptions:
     import time
 
-    from kctl.base.moments import parse_moment
+    from kctl.base.timestamps import parse_timestamp
     from kctl.base.units import parse_duration_ms, parse_size
     from kctl.segment.stats.collect_statistics import StatisticsOptions
 
@@ -99,7 +99,7 @@ def _options(params: Mapping[str, Any]) -> StatisticsOptions:
     if memory < 1:
         raise UsageError("--memory must be above 0", hint="e.g. --memory 64MiB")
     return StatisticsOptions(
-        now=parse_moment(params["at"]) if params["at"] else round(time.time() * 1000),
+        now=parse_timestamp(params["at"]) if params["at"] else round(time.time() * 1000),
         records=not params["batches_only"],
         top=params["top"],
         memory_bytes=memory,

@@ -66,7 +66,7 @@ def _percent(share: float) -> str:
     return f"{share:.1%}"
 
 
-def _moment(text: str) -> str:
+def _short_time(text: str) -> str:
     """Format UTC without milliseconds, and with a space where a narrow table can wrap it."""
     return text[:19].replace("T", " ") if text.endswith("Z") else text
 
@@ -240,7 +240,7 @@ _OPEN_COLUMNS = [
     Column("producer_id", "PRODUCER", align="right"),
     Column("producer_epoch", "EPOCH", align="right"),
     Column("first_offset", "FIRST OFFSET", align="right"),
-    Column("first_timestamp", "STARTED", show=_moment),
+    Column("first_timestamp", "STARTED", show=_short_time),
     Column("age_ms", "AGE", show=format_duration, align="right"),
     Column("records", align="right"),
     Column("hanging", style=_alarm),
@@ -263,7 +263,7 @@ def _segments(statistics: Row, log: str) -> Table:
         Column("latest", "LARGEST TIMESTAMP"),
     ]
     if statistics["retention_ms"] is not None:
-        columns.append(Column("deletable_at", "DELETABLE AT", show=_moment))
+        columns.append(Column("deletable_at", "DELETABLE AT", show=_short_time))
     if limited or any(row["deletable_now"] for row in rows):
         columns.append(Column("deletable_now", "DELETABLE NOW", show=lambda reason: _NOW[reason]))
     if limited:
@@ -279,7 +279,7 @@ def _segments(statistics: Row, log: str) -> Table:
 
 def _latest(row: Row) -> str | None:
     moment = row["largest_timestamp"]
-    return None if moment is None else f"{_moment(moment)}{' (of the file)' if row['timestamp_from_file'] else ''}"
+    return None if moment is None else f"{_short_time(moment)}{' (of the file)' if row['timestamp_from_file'] else ''}"
 
 
 def _pin_text(row: Row) -> str | None:

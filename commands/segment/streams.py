@@ -71,16 +71,16 @@ def _fits(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column]) -> bool:
     cells = [Cells(each.title, text, breakable=each.align == "left") for each, text in zip(columns, texts, strict=True)]
     fitted = fit(cells, width)
     return fitted.width <= width and all(
-        len(text) <= width_left * _MAX_LINES
-        for column, width_left in zip(texts, fitted.widths, strict=True)
+        len(text) <= column_width * _MAX_LINES
+        for column, column_width in zip(texts, fitted.widths, strict=True)
         for text in column
     )
 
 
 def _blocks(rows: Iterable[Any | None], columns: Sequence[Column]) -> None:
-    """Print "name  value" for each column of a row, with an empty line between rows; optional columns if not empty."""
+    """Print each row as lines of "name  value", with an empty line between rows. Omit empty optional columns."""
     name = max(len(each.title) for each in columns)
-    width_left = max(shutil.get_terminal_size().columns - name - 2, 20)
+    value_width = max(shutil.get_terminal_size().columns - name - 2, 20)
     started = False
     for row in rows:
         if row is None:
@@ -90,5 +90,5 @@ def _blocks(rows: Iterable[Any | None], columns: Sequence[Column]) -> None:
             output.write_line("")
         started = True
         for each in lean(columns, [row]):
-            for number, line in enumerate(wrap(_text(each, row), width_left)):
+            for number, line in enumerate(wrap(_text(each, row), value_width)):
                 output.write_line(f"{'' if number else each.title.lower():{name}}  {line}")

@@ -9,7 +9,7 @@ import typer
 
 from kctl.commands.history.options import show_size
 from kctl.commands.terminal import output
-from kctl.commands.terminal.interrupts import undone_when_terminated
+from kctl.commands.terminal.interrupts import interrupt_when_terminated
 from kctl.commands.terminal.invocation import invocation
 from kctl.commands.terminal.output import Column, Table, jsonable
 
@@ -33,7 +33,7 @@ def bundle(
     from kctl.spark.bundle import make_bundle
 
     inv = invocation(ctx)
-    with undone_when_terminated(), output.progress("packing") as progress:
+    with interrupt_when_terminated(), output.progress("packing") as progress:
         archive = make_bundle(out, master=master, overwrite=overwrite, progress=progress)
     columns = [
         Column("path"),

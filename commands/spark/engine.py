@@ -13,7 +13,7 @@ import typer
 
 from kctl.commands.history.engine import LINES_EVERY_S, NO_PARQUET, ParquetFolder, ReportEngine, ReportRun, shown
 from kctl.commands.terminal import output
-from kctl.commands.terminal.interrupts import undone_when_terminated
+from kctl.commands.terminal.interrupts import interrupt_when_terminated
 from kctl.commands.terminal.invocation import Invocation
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Spark(ReportEngine):
         secrets = inv.target().security.secrets if cluster else frozenset[str]()
         deadline = Deadline(inv.timeout_s(JOB_TIMEOUT_S))
         settings = dataclasses.replace(self._settings, start_timeout_s=deadline.seconds)
-        with undone_when_terminated(), SparkDriver(settings, verbose=inv.verbose, withheld=secrets) as driver:
+        with interrupt_when_terminated(), SparkDriver(settings, verbose=inv.verbose, withheld=secrets) as driver:
             with starting(inv, lines_every_s=LINES_EVERY_S) as progress, observed(shown(progress)):
                 run = _SparkRun(driver, progress, deadline, parquet, self.tasks)
                 yield run

@@ -8,7 +8,7 @@ import typer
 
 from kctl.commands.history.options import show_duration, show_size
 from kctl.commands.spark.engine import JOB_TIMEOUT_S, Memory, settings_of, starting
-from kctl.commands.terminal.interrupts import undone_when_terminated
+from kctl.commands.terminal.interrupts import interrupt_when_terminated
 from kctl.commands.terminal.invocation import invocation
 from kctl.commands.terminal.output import Column, Table, jsonable
 
@@ -29,7 +29,7 @@ def warm(
 
     inv = invocation(ctx)
     settings = settings_of("local", None, driver_memory)
-    with undone_when_terminated(), starting(inv) as progress:
+    with interrupt_when_terminated(), starting(inv) as progress:
         result = make(
             settings,
             force=force,

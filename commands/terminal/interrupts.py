@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def undone_when_terminated() -> Iterator[None]:
+def interrupt_when_terminated() -> Iterator[None]:
     """Raise KeyboardInterrupt on SIGTERM (a plain kill) and SIGHUP (a closed terminal) while the block runs."""
 
     def interrupt(*_: object) -> None:
@@ -19,7 +19,7 @@ def undone_when_terminated() -> Iterator[None]:
 
 
 @contextmanager
-def told_when_interrupted(stop: Callable[[], None]) -> Iterator[None]:
+def call_on_interrupt(stop: Callable[[], None]) -> Iterator[None]:
     """Call `stop` on each Ctrl-C, SIGTERM or SIGHUP while the block runs, and do nothing else."""
 
     def interrupt(*_: object) -> None:

@@ -170,7 +170,7 @@ def _kind(param: Any) -> Kind:
 
 
 def command_line(operation: Operation, arguments: Mapping[str, Any]) -> list[str]:
-    """See Operations. Options as `--name=value`, so that no value can be taken for an option."""
+    """See Operations. Options are written as `--name=value`, so that no value can be mistaken for an option."""
     _, command = _command(operation.name)
     params = _builtin(command)
     options: list[str] = []

@@ -23,9 +23,9 @@ _LONGEST_NAME = 249  # maximum length of a topic name (org.apache.kafka.common.i
 class Column:
     """A table's column.
 
-    key: of the row's JSON (dots go deeper). show: value → text. name: the texts are names, which are not broken if
-    possible. words: lines are never broken inside a word. path: on a narrow terminal, long paths lose their beginning.
-    wide: only in `-o wide`.
+    key: in the row's JSON; dots separate the levels. show: value → text. name: the texts are names, which are not
+    broken if possible. words: lines are never broken inside a word. path: on a narrow terminal, long paths lose their
+    beginning. wide: only in `-o wide`.
     """
 
     key: str

@@ -1,6 +1,7 @@
-"""Fit a table to a terminal: break headers at spaces, cells at separators, numbers never.
+"""Fit a table to a terminal. Headers break at spaces, cells at separators; numbers never break.
 
-A table that cannot fit is left too wide: a terminal that wraps lines loses nothing, a table that cuts cells does.
+A table that cannot fit stays too wide: when the terminal wraps its lines, nothing is lost; truncated cells would lose
+text.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ from typing import NamedTuple
 
 _LONGEST_WORD = 40  # a longer name may be broken anywhere
 _SHORTEST_PART = 12  # the last resort: break any name into parts of this length
-_SMALLEST = 6
+_MIN_WIDTH = 6
 _TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.\d{3}Z")
 # Times and addresses must stay intact, so that they can be copied.
 _ONE_PIECE = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z|\S+:\d{1,5}[,;]?")
-# Break after separators. Thousands separators do not break a number; their count is limited, so that a list of ids
-# stays a list.
+# Break after separators, but not at the thousands separators of a number. A number has at most three of them: anything
+# longer is a list of ids.
 _PIECES = re.compile(r"(?:(?<![\d,])\d{1,3}(?:,\d{3}){1,3}(?![\d,])|[^\s,/;|])*[,/;|]?\s*")
 
 _NAME_SEPARATOR = re.compile(r"(?<=\w)[-._=:](?=.)")
@@ -29,7 +30,7 @@ Length = Callable[[str], int]  # terminal cells of a text: some letters take two
 class Cells:
     """The contents of a column.
 
-    breakable: texts may wrap. whole: they are names, which wrap only as a last resort, and not at separators.
+    breakable: texts may wrap. whole: texts are names, which wrap only as a last resort, and not at separators.
     keep_words: texts wrap, but never inside a word.
     """
 
@@ -43,7 +44,7 @@ class Cells:
 class _FittingStep(NamedTuple):
     """A step of the fitting.
 
-    gap: between columns. longest_word: longer words may be broken. names_whole: but names may not.
+    gap: between columns. longest_word: words longer than this may be broken. names_whole: names are never broken.
     """
 
     gap: int
@@ -54,7 +55,7 @@ class _FittingStep(NamedTuple):
 _UNBROKEN = (_FittingStep(2, _LONGEST_WORD, names_whole=True), _FittingStep(1, _LONGEST_WORD, names_whole=True))
 _BROKEN = (
     _FittingStep(1, _SHORTEST_PART, names_whole=True),
-    _FittingStep(1, _SMALLEST + 2, names_whole=True),
+    _FittingStep(1, _MIN_WIDTH + 2, names_whole=True),
     _FittingStep(1, _SHORTEST_PART, names_whole=False),
 )
 
@@ -72,7 +73,7 @@ class Fitted(NamedTuple):
 
 
 def fit(columns: Sequence[Cells], width: int, length: Length = len) -> Fitted:
-    """Return a layout of at most `width` if possible; the gap shrinks only if needed."""
+    """Return a layout of at most `width` cells if possible. The gap shrinks only if necessary."""
     for step in (*_UNBROKEN, *_BROKEN):
         fitted = Fitted(_widths(columns, width, step, length), step.gap)
         if fitted.width <= width:
@@ -117,7 +118,7 @@ def _widths(columns: Sequence[Cells], width: int, step: _FittingStep, length: Le
 
 
 def _spread(widths: list[int], natural: Sequence[int], spare: int) -> list[int]:
-    """Widen columns whose header would be broken, from the left, with the spare room."""
+    """Give the spare width to columns whose header would be broken, from left to right."""
     for index, natural_width in enumerate(natural):
         added = min(natural_width - widths[index], spare)
         if added == natural_width - widths[index]:
@@ -137,7 +138,7 @@ def _min_width(column: Cells, step: _FittingStep, length: Length) -> int:
     for text in column.texts:
         for piece in map(str.rstrip, [text] if whole else _PIECES.findall(text)):
             longest = max(longest, length(piece) if _ONE_PIECE.fullmatch(piece) else min(length(piece), max_word))
-    return max(_title_width(column.title, length), longest, _SMALLEST)
+    return max(_title_width(column.title, length), longest, _MIN_WIDTH)
 
 
 def wrap(text: str, width: int, length: Length = len) -> list[str]:

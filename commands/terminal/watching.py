@@ -26,7 +26,10 @@ _Reading = TypeVar("_Reading")
 
 @dataclasses.dataclass(frozen=True)
 class PassOutput:
-    """The output of one pass. rows: for JSON. failures: what could not be read. remarks: prints more on stderr."""
+    """The output of one pass.
+
+    rows: for JSON. failures: what could not be read. remarks: a function that prints more on stderr.
+    """
 
     rows: Any
     tables: Sequence[output.Table]
@@ -37,8 +40,8 @@ class PassOutput:
 class Watching:
     """Passes with a pause between them. Raises UsageError for an invalid pause or format."""
 
-    def __init__(self, inv: Invocation, interval: str, asked_by: str = "--watch") -> None:
-        """asked_by: the option, for errors."""
+    def __init__(self, inv: Invocation, interval: str, option_name: str = "--watch") -> None:
+        """option_name: the option, for errors."""
         from kctl.base.units import parse_duration_ms
 
         self._inv = inv
@@ -47,7 +50,7 @@ class Watching:
         if self._pause_s < 0.1:
             raise UsageError("--interval must be at least 100ms")
         if inv.output not in output.FOR_PEOPLE | {"json"}:
-            raise UsageError(f"{asked_by} supports only tables and -o json")
+            raise UsageError(f"{option_name} supports only tables and -o json")
 
     def run(
         self, poll: Callable[[], _Reading], render: Callable[[_Reading], PassOutput], warnings: Sequence[str] = ()

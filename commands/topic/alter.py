@@ -77,7 +77,7 @@ def alter(
             _show_plan(to_alter)
         _warn(client, plan, state)
         check_pattern(inv, match, expect, len(chosen))
-        question = f"Change {counted(len(to_alter), 'topic')} of {client.target.name}?"
+        question = f"Change {counted(len(to_alter), 'topic')} on {client.target.name}?"
         inv.confirm(question, target=client.target, basis=of_altered(client, state, plan))
         with output.progress("changing") as bar:
             rows = alter_topics(client, changes, plan, timeout_s=inv.timeout_s(30), progress=bar.update)

@@ -97,16 +97,16 @@ def _confirm(
     altered = sum(row.result is ItemResult.WOULD_ALTER for row in plan.altered)
     check_count(to_prune, expect, unattended=bool(inv.yes or inv.confirm_cluster))
     if plan.created:
-        question = f"Create {counted(len(plan.created), 'topic')} of {client.target.name}?"
+        question = f"Create {counted(len(plan.created), 'topic')} on {client.target.name}?"
         inv.confirm_protected(question, target=client.target, basis=basis)
     if altered:
         if not inv.yes:
             for line in _flat([row for row in rows if row.changes]):
                 output.note(f"{line['topic']}: {line['what']} {line['before'] or '-'} -> {line['after'] or '-'}")
-        inv.confirm(f"Change {counted(altered, 'topic')} of {client.target.name}?", target=client.target, basis=basis)
+        inv.confirm(f"Change {counted(altered, 'topic')} on {client.target.name}?", target=client.target, basis=basis)
     if to_prune:
         show_losses(to_prune)
-        question = f"Delete {counted(len(to_prune), 'topic')} of {client.target.name}?"
+        question = f"Delete {counted(len(to_prune), 'topic')} on {client.target.name}?"
         inv.confirm(question, target=client.target, basis=basis)
 
 

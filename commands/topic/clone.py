@@ -1,4 +1,4 @@
-"""kctl topic clone: create a topic like another one, optionally with its records."""
+"""kctl topic clone: copy a topic's configuration, and optionally its records, to a new topic."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import typer
 
 from kctl.commands.terminal import output
 from kctl.commands.terminal.codecs import Compression
-from kctl.commands.terminal.interrupts import undone_when_terminated
+from kctl.commands.terminal.interrupts import interrupt_when_terminated
 from kctl.commands.terminal.invocation import Invocation, invocation
 from kctl.commands.terminal.output import Column, Table, jsonable
 from kctl.errors import UsageError
@@ -32,7 +32,7 @@ def clone(
     """Create a copy of a topic; --data also copies its records.
 
     With --data, records are copied with their partition, order, key, headers and timestamp; they get new offsets.
-    Records written after the start are not copied. The new topic must not exist, except to resume an interrupted copy.
+    Records written after the start are not copied. The new topic must not exist, unless an interrupted copy is resumed.
 
     # Preview a copy of a topic with its records
     kctl topic clone orders orders-test --data --dry-run
@@ -55,15 +55,15 @@ def clone(
             _emit(inv, plan.clone)
             return
         if plan.journal is None:
-            question = f"Create topic {name} of {client.target.name}?"
+            question = f"Create topic {name} on {client.target.name}?"
             basis = basis.also(of_cloned(client, plan.clone))
         else:
-            question = f"Resume the copy of {source} into {name} of {client.target.name}?"
+            question = f"Resume the copy of {source} into {name} on {client.target.name}?"
             output.note(f"resuming the copy into {name}: {plan.clone.records:,} records are already copied")
         inv.confirm_protected(question, target=client.target, basis=basis)
         try:
             with (
-                undone_when_terminated(),
+                interrupt_when_terminated(),
                 output.progress("copying" if data else "creating", lines_every_s=30) as bar,
             ):
                 cloned = create_clone(

@@ -60,7 +60,7 @@ def create(
             return
         missing = sum(row.result is ItemResult.WOULD_CREATE for row in plan)
         if missing:
-            inv.confirm_protected(f"Create {counted(missing, 'topic')} of {client.target.name}?", target=client.target)
+            inv.confirm_protected(f"Create {counted(missing, 'topic')} on {client.target.name}?", target=client.target)
         with output.progress("creating") as bar:
             rows = create_topics(
                 client, topics, plan, if_not_exists=if_not_exists, timeout_s=inv.timeout_s(30), progress=bar.update

@@ -52,7 +52,7 @@ def delete(
             return
         show_losses(to_delete)
         check_pattern(inv, match, expect, len(to_delete))
-        question = f"Delete {counted(len(to_delete), 'topic')} of {client.target.name}?"
+        question = f"Delete {counted(len(to_delete), 'topic')} on {client.target.name}?"
         inv.confirm(question, target=client.target, basis=of_deleted(client, to_delete))
         with output.progress("deleting") as bar:
             rows = delete_topics(client, plan, timeout_s=inv.timeout_s(30), progress=bar.update)

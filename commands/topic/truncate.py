@@ -81,7 +81,7 @@ def truncate(ctx: typer.Context, options: TruncateArguments) -> None:
             _show(to_delete)
         check_pattern(inv, options.match, options.expect, len({row.topic for row in plan}))
         count = counted(sum(row.messages for row in to_delete), "record")
-        question = f"Delete {count} of {counted(len(to_delete), 'partition')} of {client.target.name}?"
+        question = f"Delete {count} of {counted(len(to_delete), 'partition')} on {client.target.name}?"
         inv.confirm(question, target=client.target, basis=basis)
         with output.progress("deleting") as bar:
             truncated = delete_records(client, plan, timeout_s=inv.timeout_s(30), progress=bar.update)
@@ -112,12 +112,12 @@ def _of_file(client: ClusterClient, file: Path) -> tuple[ClusterState, dict[Topi
 
 
 def _of_options(client: ClusterClient, options: TruncateArguments) -> tuple[ClusterState, dict[TopicPartition, int]]:
-    from kctl.base.moments import parse_moment
+    from kctl.base.timestamps import parse_timestamp
     from kctl.cluster.partition_numbers import parse_each
     from kctl.cluster.topics import choose_to_change, chosen_partitions
     from kctl.topics.truncate import HIGH_WATERMARK, offsets_at
 
-    time_ms = parse_moment(options.before_time) if options.before_time is not None else None
+    time_ms = parse_timestamp(options.before_time) if options.before_time is not None else None
     numbers = parse_each(options.partition)
     state, chosen = choose_to_change(client, options.names or (), options.match or ())
     tps = chosen_partitions(chosen, numbers)

@@ -62,7 +62,7 @@ def abort(
         if not dry_run:
             if not inv.yes:
                 output.note(summary(producer))
-            question = f"Abort the transaction in {producer.tp} of {client.target.name}?"
+            question = f"Abort the transaction in {producer.tp} on {client.target.name}?"
             inv.confirm(question, target=client.target, basis=basis)
             (state,) = partitions_of(client, topic, [partition])  # the leader may have changed
             refuse_changed(client, state, producer)

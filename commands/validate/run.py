@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kctl.commands.terminal import output
-from kctl.commands.terminal.interrupts import undone_when_terminated
+from kctl.commands.terminal.interrupts import interrupt_when_terminated
 from kctl.commands.terminal.invocation import Invocation
 from kctl.commands.validate.tables import (
     matrix_tables,
@@ -192,14 +192,16 @@ def _prepared(
 def _clean_earlier(
     inv: Invocation, target: Target, client: ClusterClient, cluster_id: str, hooks: Path | None, start_s: float
 ) -> None:  # fmt: skip
-    """Clean up after an earlier run that was killed. Asks only in a protected context, as it only starts brokers and
-    deletes test topics."""
+    """Clean up after an earlier run that was killed.
+
+    Asks only in a protected context, as it only starts brokers and deletes test topics.
+    """
     from kctl.validate.cleanup import clean_earlier
     from kctl.validate.fault_injection import recovery_control
 
     inv.confirm_protected(f"Clean up what an earlier validation of {target.name} left?", target=client.target)
     injection = recovery_control(client.metadata(()).brokers, cluster_id, hooks, target)
-    with undone_when_terminated(), output.progress("cleaning up", lines_every_s=_LINES_EVERY_S) as bar:
+    with interrupt_when_terminated(), output.progress("cleaning up", lines_every_s=_LINES_EVERY_S) as bar:
         for remains in clean_earlier(injection, target, cluster_id, progress=bar.update, start_s=start_s):
             took = ", ".join([*remains.topics, *(f"{'broker ' * node.isdigit()}{node}" for node in remains.nodes)])
             output.note(f"cleaned up after an earlier validation: {took}; its evidence is in {remains.evidence}")
@@ -208,7 +210,7 @@ def _clean_earlier(
 @contextmanager
 def _running(prepared: _Prepared, run: ValidationRun) -> Iterator[_Progress]:
     """Treat signals like Ctrl-C: clean up, and print where the evidence is."""
-    with undone_when_terminated(), output.progress("validating", lines_every_s=_LINES_EVERY_S) as bar:
+    with interrupt_when_terminated(), output.progress("validating", lines_every_s=_LINES_EVERY_S) as bar:
         prepared.progress.bar = bar
         try:
             with run:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 app = CommandGroup()
 
 _PATH = typer.Argument(metavar="PATH", help="Path below the chroot, e.g. /brokers/ids.")
-_MAYBE_PATH = typer.Argument(metavar="[PATH]", help="Path below the chroot (default: /).")
+_OPTIONAL_PATH = typer.Argument(metavar="[PATH]", help="Path below the chroot (default: /).")
 _SECRETS = typer.Option("--show-secrets", help="Show SCRAM credentials, delegation tokens and passwords.")
 _LIMIT = typer.Option(min=1, help="Maximum number of nodes to list.")
 
@@ -55,7 +55,7 @@ def _session(inv: Invocation, *, unbounded: bool = False) -> Iterator[ZooKeeper]
 @app.command()
 def ls(
     ctx: typer.Context,
-    path: Annotated[str, _MAYBE_PATH] = "/",
+    path: Annotated[str, _OPTIONAL_PATH] = "/",
     limit: Annotated[int, _LIMIT] = 1000,
 ) -> None:
     """List the children of a node and their purpose.
@@ -109,7 +109,7 @@ def get(
     inv = invocation(ctx)
     node_path = parse_path(path)
     if raw and inv.output is not None:
-        raise UsageError("--raw and -o exclude each other: --raw prints the bytes as they are")
+        raise UsageError("--raw and -o cannot be combined: --raw prints the bytes as they are")
     with _session(inv) as client:
         if raw:
             data = read_data(client, node_path, show_secrets=show_secrets)
@@ -124,7 +124,7 @@ def get(
 @app.command()
 def tree(
     ctx: typer.Context,
-    path: Annotated[str, _MAYBE_PATH] = "/",
+    path: Annotated[str, _OPTIONAL_PATH] = "/",
     depth: Annotated[int, typer.Option(min=1, help="Number of levels below the path.")] = 3,
     limit: Annotated[int, _LIMIT] = 1000,
 ) -> None:
@@ -256,7 +256,7 @@ def watch(
     max_changes: Annotated[int | None, typer.Option(min=1, help="Stop after this many changes.")] = None,
     show_secrets: Annotated[bool, _SECRETS] = False,
 ) -> None:
-    """Show a node, then each change of it and its children.
+    """Show a node, then each change to it and its children.
 
     The node need not exist yet. -o json prints one line per change. Changes in quick succession can appear as one.
 

@@ -102,7 +102,7 @@ def _entity(row: YamlMap) -> QuotaEntity:
     names: dict[str, str | None] = dict.fromkeys(_PARTS)
     for part in _PARTS:
         if part in row:
-            # YAML would change a number: 0123 and 0x7b are not the names that they are parsed as.
+            # YAML parses a name like 0123 or 0x7b as a number, which would change the name.
             if not isinstance(row[part], str):
                 hint = "quote a name that consists of digits" if isinstance(row[part], (int, float)) else None
                 raise InvalidFile(f"{row.where(part)}: {part} must be a string", hint=hint)

@@ -208,7 +208,7 @@ def parse_filter(
 ) -> AclFilter:  # fmt: skip
     """Return the filter for a command's options. Raises UsageError."""
     if resource is not None and covering is not None:
-        raise UsageError("--resource and --covering are mutually exclusive")
+        raise UsageError("--resource and --covering cannot be combined")
     if permission is not None and permission.upper() not in PERMISSIONS:
         raise UsageError(f"--permission {permission!r} is unknown", hint="use allow or deny")
     kind, name, pattern = parse_resource(resource or covering or "") if resource or covering else (None, None, None)

@@ -1,4 +1,4 @@
-"""Reading, adding and removing ACLs: DescribeAcls, CreateAcls, DeleteAcls (KIP-140, KIP-290)."""
+"""Read, add and remove ACLs: DescribeAcls, CreateAcls, DeleteAcls (KIP-140, KIP-290)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Applying the ACLs and quotas of a file: the differences, and the changes."""
+"""Apply the ACLs and quotas of a file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 class AccessChanges:
     """The differences between the file and the cluster, before or after they are applied.
 
-    unlisted_acls, unlisted_quotas: number of those that are not in the file and are kept because of no pruning.
+    unlisted_acls, unlisted_quotas: number of ACLs and quotas that are not in the file and are kept, because --prune is
+    not set.
     """
 
     acls: list[changes.AclChange]

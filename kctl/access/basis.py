@@ -1,4 +1,4 @@
-"""The facts behind planned changes of ACLs, users and quotas. See kctl.cluster.unchanged."""
+"""The facts behind planned changes to ACLs, users and quotas. See kctl.cluster.unchanged."""
 
 from __future__ import annotations
 

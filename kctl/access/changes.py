@@ -1,4 +1,4 @@
-"""Changing ACLs: plan the changes against the current ACLs, apply them, and read them back."""
+"""Change ACLs: plan the changes against the current ACLs, apply them, and read them back."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class AclRow:
 
 @dataclass(frozen=True)
 class AclChange(AclRow):
-    """A change of an ACL.
+    """A change to an ACL.
 
     result: would add, would remove, already there, not there, added, removed, failed (see error).
     """
@@ -67,14 +67,14 @@ def acl_of(row: AclRow) -> Acl:
     )  # fmt: skip
 
 
-def as_present(acls: Iterable[Acl], present: Iterable[Acl]) -> list[Acl]:
-    """Return the ACLs to remove with the host as stored: as typed, or else in the brokers' notation."""
+def as_stored(acls: Iterable[Acl], present: Iterable[Acl]) -> list[Acl]:
+    """Return the ACLs to remove, with the host as the cluster stores it: as typed, or in the brokers' notation."""
     existing = set(present)
     return [acl if acl in existing else replace(acl, host=broker_host(acl.host)) for acl in acls]
 
 
 def similar(row: AclRow, present: Iterable[Acl]) -> str | None:
-    """Return "did you mean …?" with an ACL of the same principal or resource."""
+    """Return "did you mean …?" with a similar ACL of the same principal or resource, if there is one."""
     near = [acl for acl in present if row.principal == acl.principal or row.resource_name == acl.resource_name]
     return did_you_mean(row.acl, map(format_acl, near[:_MAX_COMPARED]))
 
@@ -95,8 +95,8 @@ def plan_changes(present: Iterable[Acl], *, add: Sequence[Acl] = (), remove: Seq
 def carry_out(client: ClusterClient, plan: Sequence[AclChange]) -> list[AclChange]:
     """Carry out the plan, read the result back, and return it.
 
-    ACLs are added first, and none is removed if one could not be added, so that a right that only changes its form is
-    never missing. Raises an error that concerns all changes, if nothing was changed.
+    ACLs are added first. If one cannot be added, none is removed: replacing an ACL with an equivalent one must never
+    leave a gap. If all changes fail with the same error, nothing was changed, and that error is raised.
     """
     to_add = [acl_of(row) for row in plan if row.result is ItemResult.WOULD_ADD]
     to_remove = [acl_of(row) for row in plan if row.result is ItemResult.WOULD_REMOVE]
@@ -119,7 +119,7 @@ def carry_out(client: ClusterClient, plan: Sequence[AclChange]) -> list[AclChang
 
 
 def _raise_common_error(outcomes: Mapping[Acl, KctlError | None]) -> None:
-    """Raise the common error if all changes failed with the same one: nothing was changed."""
+    """Raise the error if all changes failed with the same one: nothing was changed."""
     errors = list(outcomes.values())
     first = errors[0] if errors else None
     if first is not None and all(error is not None and error.message == first.message for error in errors):

@@ -1,4 +1,4 @@
-"""Listing, setting and unsetting client quotas: DescribeClientQuotas, AlterClientQuotas (KIP-546)."""
+"""List, set and unset client quotas: DescribeClientQuotas, AlterClientQuotas (KIP-546)."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ class QuotaEntity:
 class Quota:
     """A quota of an entity.
 
-    entity: as text. user, client_id, ip: "<default>" for the default entity, null if not part of the entity. value:
-    bytes per second, percent of a thread, mutations per second or connections per second.
+    entity: the entity as text. user, client_id, ip: "<default>" for the default entity, null if not part of the entity.
+    value: bytes per second, percent of a thread, mutations per second or connections per second.
     """
 
     entity: str
@@ -73,7 +73,7 @@ class Quota:
 
 @dataclass(frozen=True)
 class QuotaChange:
-    """A change of a quota.
+    """A change to a quota.
 
     before, after: null if not set. result: would set, would unset, unchanged, set, unset, failed (see error).
     """
@@ -135,7 +135,7 @@ def check_key(key: str, entity: QuotaEntity) -> None:
 def list_quotas(client: ClusterClient, only: QuotaEntity | None = None) -> Quotas:
     """Return the quotas by entity, sorted. Raises NotSupported, NotAuthorized.
 
-    only: quotas of entities with these parts, possibly among others.
+    only: return only the quotas of entities that have these parts; the entities may have other parts as well.
     """
     from kafka.protocol.admin import DescribeClientQuotasRequest
 
@@ -171,7 +171,7 @@ def quota_rows(quotas: Mapping[QuotaEntity, Mapping[str, float]]) -> list[Quota]
 def plan_quotas(
     present: Mapping[QuotaEntity, Mapping[str, float]], goals: Mapping[QuotaEntity, Mapping[str, float | None]]
 ) -> list[QuotaChange]:
-    """Return a planned row for each key. Goal None: unset the quota."""
+    """Return a planned row for each key. A goal of None unsets the quota."""
     rows = []
     for entity, values in goals.items():
         for key, after in values.items():
@@ -190,7 +190,7 @@ def plan_quotas(
 def carry_out(client: ClusterClient, plan: Sequence[QuotaChange], *, validate_only: bool = False) -> list[QuotaChange]:
     """Carry out the plan, read the result back, and return it. validate_only: the brokers only validate.
 
-    Raises an error that concerns all changes, if nothing was changed.
+    If all changes fail with the same error, nothing was changed, and that error is raised.
     """
     to_change: dict[QuotaEntity, list[QuotaChange]] = {}
     for row in plan:

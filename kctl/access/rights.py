@@ -1,4 +1,4 @@
-"""The operations that ACLs allow a principal, minus the ones that they deny.
+"""The operations that ACLs allow a principal, minus those that they deny.
 
 The rules are those of Kafka's authorizers (StandardAuthorizerData, AclAuthorizer): a denial overrides every allowance.
 Read, write, delete and alter imply describe; alter-configs implies describe-configs; a denial implies nothing. Super

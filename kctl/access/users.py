@@ -1,4 +1,4 @@
-"""Listing, adding and removing SCRAM users: DescribeUserScramCredentials, AlterUserScramCredentials (KIP-554).
+"""List, add and remove SCRAM users: DescribeUserScramCredentials, AlterUserScramCredentials (KIP-554).
 
 A password never leaves this process: the broker receives a salt and the PBKDF2 of the password (RFC 5802,
 SaltedPassword).
@@ -40,7 +40,7 @@ class ScramUser:
 
 @dataclass(frozen=True)
 class UserChange:
-    """A change of a SCRAM credential.
+    """A change to a SCRAM credential.
 
     mechanism: None if the user has no credential. iterations: after the change; for a removed credential, before it.
     result: would add, would replace, would remove, added, replaced, removed, not there, failed (see error).
@@ -54,7 +54,10 @@ class UserChange:
 
 
 def list_users(client: ClusterClient, names: Sequence[str] | None = None) -> list[ScramUser]:
-    """Return the credentials, sorted. names: only existing users of these. Raises NotSupported, NotAuthorized."""
+    """Return the credentials, sorted.
+
+    names: return only these users, if they exist. Raises NotSupported, NotAuthorized.
+    """
     from kafka.protocol.admin import DescribeUserScramCredentialsRequest
 
     # An empty list requests all users: given null, KRaft brokers do not respond if the cluster denies authorization.
@@ -142,7 +145,7 @@ def plan_remove(present: Iterable[ScramUser], names: Sequence[str], mechanisms: 
 def carry_out(client: ClusterClient, plan: Sequence[UserChange], password: str | None = None) -> list[UserChange]:
     """Carry out the plan, read the result back, and return it. password: for added or replaced credentials.
 
-    Raises an error that concerns all changes, if nothing was changed.
+    If all changes fail with the same error, nothing was changed, and that error is raised.
     """
     to_change = [row for row in plan if row.result.planned]
     if not to_change:

@@ -9,8 +9,8 @@
     HEADER.encode(size=8, correlation_id=7)  # the same by name
     HEADER.offset("correlation_id")  # 4
 
-A field type is a struct of one value, so INT32.unpack_from(data, position) also reads a number on its own. It stands
-for width and sign; the byte order of its layout applies.
+A field type is a struct of one value, so INT32.unpack_from(data, position) also reads a number on its own. It defines
+width and sign; the layout defines the byte order.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def array_of(kind: Struct, count: int) -> Struct:
 class Layout:
     """A structure of fixed size: its fields by name, in order, with their types.
 
-    The struct's own methods (pack, unpack_from, …) are attributes, so that they cost no call more.
+    The struct's own methods (pack, unpack_from, …) are attributes, so that they cost no extra call.
     """
 
     def __init__(self, byte_order: str = BIG_ENDIAN, /, **fields: Struct) -> None:

@@ -15,7 +15,7 @@ _INTEGER = re.compile(r"[+-]?\d+")  # any script's digits, as Integer.parseInt
 _DECIMAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 _HEXADECIMAL = re.compile(r"[+-]?0x(?:[0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)p[+-]?\d+", re.ASCII | re.IGNORECASE)
 _SPECIAL = {"NaN": "NaN", "+NaN": "NaN", "-NaN": "NaN", "Infinity": "inf", "+Infinity": "inf", "-Infinity": "-inf"}
-_CONTROLS_AND_BLANK = "".join(map(chr, range(0x21)))  # what String.trim takes away
+_CONTROLS_AND_BLANK = "".join(map(chr, range(0x21)))  # what String.trim removes
 _COMMA = re.compile(r"[ \t\n\v\f\r]*,[ \t\n\v\f\r]*")
 
 Value = bool | int | float | str | tuple[str, ...]

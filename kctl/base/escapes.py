@@ -1,8 +1,8 @@
 """Decode escapes in a text and keep the position of each part, to find secrets in encoded form.
 
-One round undoes one layer of whatever is there: percent-encoding of URLs (either case, of any character), character
+One round decodes one layer of any of these: percent-encoding of URLs (either case, of any character), character
 references of HTML and XML, escapes of JSON, C and Python (`\\u0026`, `\\x26`, `\\n`, `\\"`), and a quote within quotes
-as a shell, YAML or SQL has it. Mixtures need no form of their own.
+as a shell, YAML or SQL has it. Mixed encodings need no special case.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _BACKSLASH = (
     r"|(?P<quote>'\\''|'\"'\"'|'')"
     r"|\\(?P<plain>.)"
 )
-# All at once, and each alone: a secret may hold what looks like an escape of another kind.
+# All kinds at once, and each kind alone: a secret may contain text that looks like an escape of another kind.
 KINDS = {
     "all": re.compile("|".join([_PERCENT, _REFERENCE, _BACKSLASH]), re.DOTALL),
     "form": re.compile("|".join([_PERCENT, _REFERENCE, _BACKSLASH, _PLUS]), re.DOTALL),
@@ -36,8 +36,10 @@ _SIMPLE = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f", "v": "\v", "a"
 
 @dataclass
 class Unescaped:
-    """Decoded text with the origin of each piece: its start here, its start in the original, and whether it is
-    unchanged."""
+    """Decoded text with the origin of each piece.
+
+    Each piece: its start here, its start in the original, and True if it is unchanged.
+    """
 
     text: str = ""
     _here: list[int] = field(default_factory=list)

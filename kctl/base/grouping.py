@@ -17,13 +17,13 @@ def grouped(rows: Iterable[_Row], key: Callable[[_Row], _Key]) -> dict[_Key, lis
     return groups
 
 
-def chunks(rows: Sequence[_Row], cost: Callable[[_Row], int], *, limit: int, most: int) -> list[Sequence[_Row]]:
-    """Split rows, in order, into chunks of at most `limit` total cost and `most` rows, but at least one row."""
+def chunks(rows: Sequence[_Row], cost: Callable[[_Row], int], *, limit: int, max_rows: int) -> list[Sequence[_Row]]:
+    """Split rows, in order, into chunks of at most `limit` total cost and `max_rows` rows, but at least one row."""
     result: list[Sequence[_Row]] = []
     start = total = 0
     for at, row in enumerate(rows):
         each = cost(row)
-        if at > start and (total + each > limit or at - start >= most):
+        if at > start and (total + each > limit or at - start >= max_rows):
             result.append(rows[start:at])
             start, total = at, 0
         total += each

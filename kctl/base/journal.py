@@ -95,7 +95,7 @@ def create(path: Path) -> Journal:
 
 def resume(path: Path) -> Journal:
     """Lock a journal to resume its run. Raises Busy if another process holds it; otherwise raises as `read` does."""
-    fd = open_own(path, os.O_RDWR | os.O_APPEND)
+    fd = open_private(path, os.O_RDWR | os.O_APPEND)
     try:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -133,15 +133,15 @@ def is_locked(path: Path) -> bool:
 
 @contextmanager
 def opened(path: Path) -> Iterator[int]:
-    """Open a journal for reading, with the checks of `open_own`."""
-    fd = open_own(path, os.O_RDONLY)
+    """Open a journal for reading, with the checks of `open_private`."""
+    fd = open_private(path, os.O_RDONLY)
     try:
         yield fd
     finally:
         os.close(fd)
 
 
-def open_own(path: Path, flags: int) -> int:
+def open_private(path: Path, flags: int) -> int:
     """Open a file that only kctl can have written, without blocking.
 
     Raises NotFound, InvalidFile for anything but a file, Refused if another user owns or can write it or its folder,

@@ -1,4 +1,4 @@
-"""Selection of names: exact names, and regular expressions for whole names."""
+"""Select names by exact name, or by a regular expression for the whole name."""
 
 from __future__ import annotations
 

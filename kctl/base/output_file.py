@@ -26,7 +26,9 @@ from kctl.errors import OperationFailed, UsageError
 PIPE_WAIT_S = 30.0  # to wait for the reader of a pipe, also if it stops reading
 _MAX_LINKS = 40  # as in Linux
 _DESCRIPTORS = re.compile(r"/proc/([0-9]+)(?:/task/[0-9]+)?/fd")
-_IN_PLACE = frozenset({errno.EACCES, errno.EPERM, errno.EBUSY, errno.EXDEV, errno.EROFS})  # of a new file or a rename
+_IN_PLACE = frozenset(
+    {errno.EACCES, errno.EPERM, errno.EBUSY, errno.EXDEV, errno.EROFS}
+)  # when creating or renaming a file
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ def check_output_path(path: Path) -> OutputTarget:
 
 @contextlib.contextmanager
 def open_output(path: Path, *, mode: int = 0o666) -> Iterator[BinaryIO]:
-    """Yield a stream for the whole content of `path`; what was there before stays if the block raises.
+    """Yield a stream for the whole content of `path`; the old content stays if the block raises.
 
     mode: of a new file, before the umask. Raises UsageError as check_output_path does, OperationFailed when the content
     could not be written, BrokenPipeError if the reader of this process's stdout has closed it.
@@ -170,7 +172,7 @@ def _own_descriptor(number: int) -> Iterator[BinaryIO]:
 def _special(path: Path) -> Iterator[BinaryIO]:
     """Yield a stream for a pipe or a device, which is written once the content is complete, with a bounded wait."""
     with tempfile.SpooledTemporaryFile(max_size=16 << 20) as spool:
-        yield spool  # type: ignore[misc]  # it has all that BinaryIO promises and is used
+        yield spool  # type: ignore[misc]  # it has all methods of BinaryIO that are used
         spool.seek(0)
         fd = _open_special(path)
         try:

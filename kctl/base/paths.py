@@ -18,7 +18,7 @@ def _xdg(variable: str, default: str) -> Path:
 
 
 def _home(variable: str) -> Path:
-    """Return HOME; if it is empty, as in some CI jobs, the home of the user database (Python would use /).
+    """Return HOME; if it is empty, as in some CI jobs, the home folder in the user database (Python would use /).
 
     Raises UsageError if there is neither, as in some containers.
     """
@@ -34,7 +34,7 @@ def _home(variable: str) -> Path:
 
 
 def user_without_name(environ: Mapping[str, str]) -> str | None:
-    """Return a name for a user without an entry in the user database; None if there is one.
+    """Return a name for a user who has no entry in the user database; None if the user has one.
 
     Containers may run with arbitrary user ids (OpenShift).
     """

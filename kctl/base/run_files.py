@@ -50,10 +50,10 @@ def ended(path: Path, step: str) -> bool:
 
 
 def new_name(where: Path) -> str:
-    """Return a file name for a run that starts now. It sorts behind all names in the folder.
+    """Return a file name for a run that starts now.
 
-    If the clock was set back, the name is a millisecond behind the newest name, so that the newest run does not look
-    old. The actual start time is in the file.
+    It sorts after all names in the folder. If the clock was set back, the name is a millisecond after the newest name,
+    so that the newest run does not look old. The actual start time is in the file.
     """
     now = datetime.now(timezone.utc)
     for path in where.glob("*.jsonl"):

@@ -292,7 +292,7 @@ def _texts_of(secret: object) -> Iterator[str]:
             yield from _texts_of(each)
     elif secret is not None and not isinstance(secret, bool):
         yield str(secret)
-        if "\n" in str(secret):  # a key, say: its lines may be shown one by one
+        if "\n" in str(secret):  # e.g. a key, whose lines may be shown one by one
             yield from (line for line in str(secret).splitlines() if line.strip())
 
 

@@ -246,7 +246,7 @@ class _Builder:
             raise self._error(event, str(exc)) from None
 
     def _place_of_value(self, event: yaml.Event) -> Place:
-        """As _place, with the place of a scalar's text."""
+        """Return the place, including the place of a scalar's text."""
         import yaml
 
         place = _place(event)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-# Parts of a regex's class. C0 and C1 controls, DEL, line and paragraph separators, marks and overrides of the direction
-# of writing (they reorder what a person reads: CVE-2021-42574) and lone surrogates. Tab and newline are escaped as
-# well: a cell is one line.
+# Parts of a regex's class. C0 and C1 controls, DEL, line and paragraph separators, marks and overrides of the text
+# direction (they reorder what a person reads: CVE-2021-42574) and lone surrogates. Tab and newline are escaped as well:
+# a cell is one line.
 STEERING = "\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
-# What is not seen, so that two names look alike: format characters, joiners, fillers, variation selectors and tags
-# (Unicode's Default_Ignorable_Code_Point), and what annotates other text.
+# Invisible characters, which can make two names look alike: format characters, joiners, fillers, variation selectors
+# and tags (Unicode's Default_Ignorable_Code_Point), and annotations.
 INVISIBLE = (
     "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200d\u2060-\u2065\u206a-\u206f\u3164\ufe00-\ufe0f\ufeff"
     "\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
@@ -60,10 +60,10 @@ def with_escapes(text: str) -> str:
     return text if encodable(text) else text.encode("utf-8", "backslashreplace").decode()
 
 
-def some_of(names: Sequence[str], most: int = 5) -> str:
+def some_of(names: Sequence[str], limit: int = 5) -> str:
     """Return the names, e.g. "a, b and 7 more"."""
-    more = f" and {len(names) - most:,} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+    more = f" and {len(names) - limit:,} more" if len(names) > limit else ""
+    return ", ".join(names[:limit]) + more
 
 
 def counted(number: int | None, noun: str, plural: str | None = None) -> str:

@@ -1,7 +1,7 @@
-"""Reading and setting the log levels of running brokers (KIP-412, brokers ≥ 2.4), until the broker restarts.
+"""Read and set the log levels of running brokers (KIP-412, brokers ≥ 2.4), until the broker restarts.
 
-Only the broker itself reports and accepts them. A level is set on one logger; its descendants inherit it unless they
-have a level of their own. The reported level is the effective one, own or inherited.
+Each broker reports and accepts only its own levels. A level is set on one logger; its descendants inherit it unless
+they have a level of their own. The reported level is the effective one, own or inherited.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from kctl.base.grouping import grouped
 from kctl.base.outcomes import ItemResult
 from kctl.base.suggestions import did_you_mean
 from kctl.errors import KctlError, NotFound, UsageError
-from kctl.protocol.codes import ApiKey
+from kctl.protocol.codes import ApiKey, ErrorCode
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
@@ -38,10 +38,10 @@ class BrokerLogger:
 
 @dataclass(frozen=True, slots=True)
 class LoggerChange:
-    """A change of a logger on one broker.
+    """A change to a logger on one broker.
 
-    before, after: its level. result: would set, set, unchanged, failed; after a restore: put back, not put back,
-    changed by others.
+    before, after: the logger's level. result: would set, set, unchanged, failed; after a restore: put back, not put
+    back, changed by others.
     """
 
     broker: int
@@ -92,8 +92,8 @@ def _levels(node: int, response: Any) -> Levels | KctlError:
     subject = f"loggers of broker {node}"
     if isinstance(response, KctlError):
         return response
-    if not response.results:  # the broker's silent response without authorization
-        return error_for(31, "the broker did not return them", subject=subject)
+    if not response.results:  # how a broker responds to a user without authorization
+        return error_for(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "the broker did not return them", subject=subject)
     (row,) = response.results
     if row.error_code:
         return error_for(row.error_code, row.error_message, subject=subject)
@@ -112,11 +112,11 @@ def by_logger(levels: Mapping[int, Levels]) -> list[BrokerLogger]:
 def plan_levels(current: Mapping[int, Levels], goals: Levels) -> list[LoggerChange]:
     """Return the planned change on each broker. Raises NotFound for a logger that a broker does not have. Pure."""
     for name in goals:
-        lacking = [node for node, levels in current.items() if name not in levels]
-        if lacking:
+        missing_on = [node for node, levels in current.items() if name not in levels]
+        if missing_on:
             existing = {each for levels in current.values() for each in levels}
             raise NotFound(
-                f"logger {name} does not exist on broker {', '.join(map(str, lacking))}",
+                f"logger {name} does not exist on broker {', '.join(map(str, missing_on))}",
                 hint=did_you_mean(name, existing) or "list the loggers with `kctl broker loggers list`",
             )
     return [

@@ -52,8 +52,8 @@ class BrokerSummary:
 class BrokerDescription:
     """A broker in full.
 
-    preferred: number of partitions whose preferred leader it is. partitions_not_in_sync: "orders-3", of the visible
-    topics.
+    preferred: number of partitions of which it is the preferred leader. partitions_not_in_sync: "orders-3", of the
+    visible topics.
     """
 
     broker: int
@@ -105,7 +105,7 @@ class BrokerFacts:
 def read_brokers(client: ClusterClient, selected: Collection[int] | None = None) -> BrokerFacts:
     """Read metadata, and the API versions and log dirs of each (selected) broker.
 
-    Raises NotFound for a selected broker that is not in the cluster, ConnectionFailed's subclasses.
+    Raises NotFound for a selected broker that is not in the cluster, and subclasses of ConnectionFailed.
     """
     state = client.metadata()
     controller, failure = controller_of(client, state)

@@ -277,8 +277,8 @@ def _has_constant_partitions(load: TopicLoad) -> bool:
 def survivable(replication_factor: int, min_insync: int, down: int) -> tuple[int, int]:
     """Return how many further broker failures (writes with acks=all, acknowledged data) survive.
 
-    `down` replicas are already down, the others are in sync. min_insync counts at most as the replication factor.
-    Acknowledged data is on at least min_insync replicas. −1: writes are already stopped, or data is already lost.
+    `down` replicas are already down, the others are in sync. min_insync is capped at the replication factor.
+    Acknowledged data is on at least min_insync replicas. -1: writes are already stopped, or data is already lost.
     """
     effective_min, live = min(min_insync, replication_factor), replication_factor - down
     return max(-1, live - effective_min), max(-1, min(effective_min, live) - 1)

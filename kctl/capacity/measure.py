@@ -1,4 +1,4 @@
-"""Measure the write and read rate of one partition: write to a dedicated topic for some seconds, then read it.
+"""Measure the write and read rate of one partition: write to a dedicated topic for a few seconds, then read it.
 
 The result is the rate of one kctl producer and one kctl consumer on this machine. A faster client, or one closer to the
 brokers, may reach more. The records were just written, so brokers serve them from memory.

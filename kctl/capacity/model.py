@@ -48,7 +48,7 @@ class Bound:
 class Losses:
     """The number of further broker failures that writes with acks=all and acknowledged data survive.
 
-    brokers_down: brokers that are already down; the others are in sync. −1: writes are already stopped, or data is
+    brokers_down: brokers that are already down; the others are in sync. -1: writes are already stopped, or data is
     lost.
     """
 

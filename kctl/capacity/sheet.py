@@ -1,4 +1,7 @@
-"""Build lines of arithmetic: a formula of names, the formula with numbers, and the result."""
+"""Build the calculation of a capacity plan.
+
+Each line has a formula of names, the same formula with numbers, and a result.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ _UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB", "ZB", "YB")
 
 
 class Sheet:
-    """A list of terms. Names in a formula refer to this sheet, or else to the sheet `above`."""
+    """The lines of a calculation. Names in a formula refer to this sheet, or else to the sheet `above`."""
 
     def __init__(self, above: Sheet | None = None) -> None:
         self._above = above

@@ -28,7 +28,7 @@ _EXCLUSIVE = (
 
 
 def workload(topic: str, inputs: Inputs, *, current_partitions: int | None = None) -> Workload:
-    """Return a topic with all its inputs. Raises UsageError for missing or mutually exclusive inputs."""
+    """Return a topic with all its inputs. Raises UsageError for missing or conflicting inputs."""
     _check(topic, inputs)
     complete = with_defaults(inputs, TOPIC_FIELDS)
     if not any(name in complete for name in _RETENTION_INPUTS):
@@ -77,7 +77,7 @@ def _check(topic: str, inputs: Mapping[str, Input]) -> None:
         )
     for one, other in _EXCLUSIVE:
         if one in inputs and other in inputs:
-            raise UsageError(f"{topic}: {_option(one)} and {_option(other)} exclude each other")
+            raise UsageError(f"{topic}: {_option(one)} and {_option(other)} cannot be combined")
     for name, partners in _REQUIRES:
         if name in inputs and not inputs.keys() & set(partners):
             raise UsageError(f"{topic}: {_option(name)} requires {' or '.join(map(_option, partners))}")

@@ -64,7 +64,7 @@ class ContextCheck:
 def check_context(target: Target, *, timeout_s: float = 10.0) -> ContextCheck:
     """Connect to every server of `target`, and to every broker at its advertised address.
 
-    Raises what `connect` raises if no bootstrap server is usable: then there is nothing to compare.
+    Raises the error of `connect` if no bootstrap server is usable: then there is nothing to compare.
     """
     if not target.bootstrap_servers and target.zookeeper is None:
         raise UsageError(f"{target.name} has no servers", hint="set --bootstrap-server or --zookeeper")

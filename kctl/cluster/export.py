@@ -5,10 +5,10 @@
      "topics": [{"name", "topic_id", "configs": {}, "partitions": [{"partition", "leader", "replicas", "isr", "adding",
      "removing", "size_bytes"}]}]}
 
-An absent key is unknown: the log_dirs of a broker that did not respond, the sizes in an offline log dir or on brokers
-offline or on brokers before 3.3, the configs of topics that may not be described. The controller is null where it is
-not known. Requests: one Metadata, with KRaft one DescribeQuorum, one DescribeLogDirs to each broker, one
-ListPartitionReassignments, DescribeConfigs for 500 topics at a time.
+An absent key is unknown: the log_dirs of a broker that did not respond, the sizes of an offline log dir or on brokers
+before 3.3, the configs of topics that may not be described. The controller is null if it is unknown. Requests: one
+Metadata, with KRaft one DescribeQuorum, one DescribeLogDirs to each broker, one ListPartitionReassignments,
+DescribeConfigs for 500 topics at a time.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ if TYPE_CHECKING:
 
 
 def export_cluster(client: ClusterClient) -> tuple[dict[str, Any], list[str]]:
-    """Return the state, and a line for each part that could not be read. Raises what ClusterClient.metadata raises."""
+    """Return the state, and a line for each part that could not be read.
+
+    Raises the errors of ClusterClient.metadata.
+    """
     state = client.metadata()
     unread: list[str] = []
     moving: Mapping[TopicPartition, Moving] | None = None

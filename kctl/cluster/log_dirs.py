@@ -71,6 +71,7 @@ def fetch_log_dirs(
 
 def _parse(node: int, response: Any) -> list[LogDir] | KctlError:
     from kctl.protocol.client import error_for
+    from kctl.protocol.codes import ErrorCode
 
     if isinstance(response, KctlError):
         return response
@@ -78,7 +79,9 @@ def _parse(node: int, response: Any) -> list[LogDir] | KctlError:
         return error_for(response.error_code, None, subject=f"log dirs of broker {node}")
     if not response.results:
         # Before version 3 of the request, an empty response means "not authorized".
-        return error_for(31, "the response has no log dirs", subject=f"log dirs of broker {node}")
+        return error_for(
+            ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "the response has no log dirs", subject=f"log dirs of broker {node}"
+        )
     return [_log_dir(node, row) for row in response.results]
 
 

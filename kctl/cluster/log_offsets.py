@@ -54,7 +54,7 @@ def read_log_offsets(
 def read_offsets_at(
     client: ClusterClient, partitions: Collection[TopicPartition], time_ms: int
 ) -> tuple[dict[TopicPartition, int], set[TopicPartition], dict[TopicPartition, KctlError]]:
-    """Return the first offset with a timestamp of at least time_ms, −1 if there is none; see `read_log_offsets`."""
+    """Return the first offset with a timestamp of at least time_ms, -1 if there is none; see `read_log_offsets`."""
     return ask_leaders(client, partitions, lambda by_leader: fetch_offsets_each(client, by_leader, time_ms))
 
 

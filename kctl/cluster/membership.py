@@ -42,8 +42,11 @@ def down_brokers(client: ClusterClient) -> list[int]:
     return sorted((holding | registered) - state.brokers.keys())
 
 
-def told_apart(client: ClusterClient, node: int, error: KctlError) -> KctlError:
-    """Return `error` of a request to a broker; that the broker is down, if it hosts replicas but is not live."""
+def explain_failure(client: ClusterClient, node: int, error: KctlError) -> KctlError:
+    """Return the error of a request to a broker, or a clearer one if the broker is down.
+
+    A broker is down if it hosts replicas but is not live.
+    """
     if not isinstance(error, NotFound):
         return error
     try:

@@ -26,7 +26,7 @@ Committed: TypeAlias = dict[TopicPartition, int]
 
 
 class Commit(NamedTuple):
-    """A committed offset. leader_epoch: of the last record read, −1 if not committed."""
+    """A committed offset. leader_epoch: of the last record read, -1 if not committed."""
 
     offset: int
     leader_epoch: int
@@ -47,7 +47,7 @@ _LIST_VERSIONS = {OffsetSpec.MAX_TIMESTAMP: 7, OffsetSpec.EARLIEST_LOCAL: 8, Off
 
 
 class ListedOffset(NamedTuple):
-    """A row of a ListOffsets response; both are −1 if no record matches."""
+    """A row of a ListOffsets response; both are -1 if no record matches."""
 
     offset: int
     timestamp_ms: int
@@ -56,7 +56,7 @@ class ListedOffset(NamedTuple):
 def fetch_committed(
     client: ClusterClient, coordinator_id: int, groups: Sequence[str]
 ) -> dict[str, Committed | KctlError]:
-    """Return the committed offsets of each group, from its coordinator; a failure of a group is its value.
+    """Return the committed offsets of each group, from its coordinator; for a group that failed, the KctlError.
 
     One OffsetFetch for all groups (version 8, KIP-709, Kafka 3.0), one per group on older brokers.
     """
@@ -150,7 +150,7 @@ def fetch_offsets(
     *,
     read_committed: bool = False,
 ) -> dict[TopicPartition, int | KctlError]:
-    """Return one end of the log of each partition, from its leader, by one ListOffsets. A failure is a value.
+    """Return one end of the log of each partition, from its leader, by one ListOffsets; or a KctlError.
 
     read_committed: LATEST is the last stable offset, before the first open transaction. NotFound: the topic or
     partition does not exist. Any other error: the broker does not lead the partition, or did not respond.
@@ -177,7 +177,7 @@ def list_offsets_each(
     *,
     read_committed: bool = False,
 ) -> dict[TopicPartition, _Value | KctlError]:
-    """Return `value` of each partition's row, from several leaders at once; a failure is a value.
+    """Return `value` of each partition's row, from several leaders at once; for a partition that failed, the KctlError.
 
     timestamp_ms: of the first record at or after this time, or an OffsetSpec.
     """

@@ -23,7 +23,7 @@ class Moving(NamedTuple):
     removing: tuple[int, ...]
 
 
-def reassignments_if_told(client: ClusterClient, state: ClusterState) -> dict[TopicPartition, Moving] | KctlError:
+def reassignments_if_known(client: ClusterClient, state: ClusterState) -> dict[TopicPartition, Moving] | KctlError:
     """Return all partitions under reassignment, or why they are unknown: for callers that do not depend on them."""
     if state.controller_id is None:
         return OperationFailed("the cluster has no controller")

@@ -91,7 +91,7 @@ def fetch_topic_configs(
     defaults: bool = False,
     limit_s: float = _SILENT_S,
 ) -> dict[str, list[ConfigEntry] | KctlError]:
-    """Return the non-default configs of each topic, sorted by name; a topic's failure is its value.
+    """Return the non-default configs of each topic, sorted by name; for a topic that failed, the KctlError.
 
     names: only these configs. defaults: include defaults. Batches of topics go to all brokers at once: any broker can
     describe any topic. limit_s: for one response. While ZooKeeper is down no broker responds; after the first timeout
@@ -143,10 +143,14 @@ def _request(topics: Sequence[str], names: Collection[str] | None) -> Any:
 
 def _parse(response: Any, names: Sequence[str], *, defaults: bool) -> dict[str, list[ConfigEntry] | KctlError]:
     from kctl.protocol.client import error_for
+    from kctl.protocol.codes import ErrorCode
 
     # Brokers silently omit topics that the user may not describe.
     configs: dict[str, list[ConfigEntry] | KctlError] = {
-        name: error_for(29, "missing in the response", subject=f"configs of topic {name}") for name in names
+        name: error_for(
+            ErrorCode.TOPIC_AUTHORIZATION_FAILED, "missing in the response", subject=f"configs of topic {name}"
+        )
+        for name in names
     }
     for row in response.results:
         if row.error_code:

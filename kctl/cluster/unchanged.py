@@ -34,12 +34,12 @@ class Basis:
     """The facts behind a plan, and a function that reads them again. Objects missing in its result no longer exist."""
 
     facts: ObjectFacts
-    look: Callable[[], ObjectFacts]
+    read_facts: Callable[[], ObjectFacts]
 
     def check(self) -> None:
-        """Raise Refused if a fact changed, or whatever `look` raises."""
+        """Raise Refused if a fact changed. Raises the errors of the function that reads the facts."""
         try:
-            now = self.look()
+            now = self.read_facts()
         except ClusterReplaced as exc:
             raise Refused(exc.message, hint="nothing was changed", reason=Reason.WRONG_CLUSTER) from None
         changes = list(differences(self.facts, now))
@@ -54,7 +54,7 @@ class Basis:
 
     def also(self, other: Basis) -> Basis:
         """Return a basis with the facts of both."""
-        return Basis({**self.facts, **other.facts}, lambda: {**self.look(), **other.look()})
+        return Basis({**self.facts, **other.facts}, lambda: {**self.read_facts(), **other.read_facts()})
 
 
 def differences(before: ObjectFacts, now: ObjectFacts) -> Iterable[str]:

@@ -19,7 +19,7 @@ ConfigValue = tuple["str | None", "str | None"]  # a value, and where it is set
 def of_changes(client: ClusterClient, plan: ConfigPlan) -> Basis:
     """Return the values that a plan replaces, and where they are set."""
     changed = {edit.name for edit in plan.edits}
-    # A key may be written as a synonym; brokers return its own name.
+    # A key may be written as a synonym; brokers return the canonical name.
     values_shown = {
         plan.before[row.name].name: (row.before, row.before_source) for row in plan.rows if row.name in changed
     }
@@ -33,7 +33,7 @@ def values(client: ClusterClient, configs: Mapping[Resource, Mapping[str, Config
     """
     from kctl.configs.describe import describe_each
 
-    def look() -> ObjectFacts:
+    def read_facts() -> ObjectFacts:
         facts: dict[str, dict[str, object]] = {}
         names = {name for entries in configs.values() for name in entries}
         for resource, entries in (describe_each(client, list(configs), names=names) if configs else {}).items():
@@ -51,4 +51,4 @@ def values(client: ClusterClient, configs: Mapping[Resource, Mapping[str, Config
     before: dict[str, dict[str, object]] = {}
     for resource, entries in configs.items():
         before |= facts_of(resource, entries)
-    return Basis(before, look)
+    return Basis(before, read_facts)

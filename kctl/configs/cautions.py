@@ -74,7 +74,7 @@ def _policy_caution(name: str, before: str, after: str) -> str | None:
 
 
 def is_lowered(before: str | None, after: str | None) -> bool:
-    """Return True if a limit is lowered; −1 is no limit."""
+    """Return True if a limit is lowered; -1 means no limit."""
     try:
         old, new = int(before or ""), int(after or "")
     except ValueError:

@@ -46,7 +46,7 @@ _PLANNED: dict[Operation, ItemResult] = {
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """A change of one config.
+    """A change to one config.
 
     value: None for unset; never printed if sensitive. file: the properties file that it comes from.
     """
@@ -90,9 +90,9 @@ def plan_changes(
 ) -> ConfigPlan:
     """Return the effect of edits, validated here and by the brokers (validate_only). Nothing is changed.
 
-    make_edits: returns the edits for the current configs, which say what is sensitive. Raises NotFound for an unknown
-    config or resource, Refused for a value of another type, for a config that brokers read only at startup, and for
-    what the brokers reject.
+    make_edits: returns the edits for the current configs, which show which configs are sensitive. Raises NotFound for
+    an unknown config or resource, Refused for a value of another type, for a config that brokers read only at startup,
+    and for what the brokers reject.
     """
     configs_by_name = by_name(describe(client, resource))
     edits = make_edits(configs_by_name)
@@ -201,7 +201,7 @@ def _undefined(name: str) -> Config:
 
 
 def _is_in_effect(resource: Resource, edit: Edit, config: Config) -> bool:
-    """Return True if the config already is as the edit requests. A sensitive value can only be known to be absent."""
+    """Return True if the config is already as the edit requests. Of a sensitive config, only the absence is known."""
     current = config.own(resource.kind)
     if edit.operation == "unset":
         return current is None
@@ -313,14 +313,14 @@ def _read_back(client: ClusterClient, plan: ConfigPlan, deadline: Deadline) -> d
             return after
         if deadline.expired:
             raise OutcomeUnknown(
-                f"the brokers accepted the change of {plan.resource}, but do not show it yet: {', '.join(pending)}",
+                f"the brokers accepted the change to {plan.resource}, but do not show it yet: {', '.join(pending)}",
                 hint=f"check again with `kctl config get {plan.resource.path} {' '.join(names)}`",
             )
         time.sleep(_POLL_S)
 
 
 def _unread(resource: Resource, error: KctlError) -> OutcomeUnknown:
-    text = f"the brokers accepted the change of {resource}, but it is not verified: {error.message}"
+    text = f"the brokers accepted the change to {resource}, but it is not verified: {error.message}"
     return OutcomeUnknown(text, hint=error.hint)
 
 

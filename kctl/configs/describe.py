@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from kctl.base.suggestions import did_you_mean
 from kctl.cluster.config_resources import BROKER_RESOURCE, QUOTA_KINDS, TOPIC_RESOURCE, Kind, Resource, right_hint
-from kctl.cluster.membership import told_apart
+from kctl.cluster.membership import explain_failure
 from kctl.cluster.topic_configs import KAFKAS_DEFAULTS, ConfigSource, topic_source
 from kctl.configs.html import plain
 from kctl.configs.known_types import type_of
@@ -83,7 +83,7 @@ def describe_each(
         answers = client.send_each(requests)
         for node, answer in answers.items():
             if isinstance(answer, KctlError):
-                answers[node] = told_apart(client, node, answer)
+                answers[node] = explain_failure(client, node, answer)
         results.update((r, _configs_of(r, answers[int(r.name)], keys)) for r in brokers)
     if any(r.kind == "brokers" for r in resources):
         try:
@@ -194,7 +194,8 @@ def _configs_of(resource: Resource, answer: Any, keys: list[str] | None) -> list
             _add_undescribed(configs, keys)
         return sorted(configs.values(), key=lambda config: config.name)
     # Brokers silently omit resources that the user may not describe.
-    code = {TOPIC_RESOURCE: 29, BROKER_RESOURCE: 31}.get(resource.type_code, 31)
+    is_topic = resource.type_code == TOPIC_RESOURCE
+    code = ErrorCode.TOPIC_AUTHORIZATION_FAILED if is_topic else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     return error_for(
         code, "missing in the response", subject=f"configs of {resource}",
         hint=right_hint("DescribeConfigs", resource, code),

@@ -61,7 +61,7 @@ def read_dynamic(
 def try_read_dynamic(
     client: ClusterClient, resources: Collection[Resource], names: Collection[str]
 ) -> dict[Resource, Values | KctlError]:
-    """Return `read_dynamic`, with the failure of a resource as its value; NotFound: it does not exist."""
+    """Return the same as `read_dynamic`, with a KctlError for each failed resource; NotFound: it does not exist."""
     ordered = sorted(names)
     return _read_topics(client, resources, ordered) | _read_brokers(client, resources, ordered)
 
@@ -108,11 +108,14 @@ def _read_brokers(
 
 def _broker_values(node: int, answer: Any, names: Sequence[str]) -> Values | KctlError:
     from kctl.protocol.client import error_for
+    from kctl.protocol.codes import ErrorCode
 
     if isinstance(answer, KctlError):
         return answer
     if not answer.results:  # brokers silently omit what the user may not describe
-        return error_for(31, "its configs are missing in the response", subject=f"broker {node}")
+        return error_for(
+            ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "its configs are missing in the response", subject=f"broker {node}"
+        )
     (row,) = answer.results
     if row.error_code:
         return error_for(row.error_code, row.error_message, subject=f"broker {node}")

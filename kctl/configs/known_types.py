@@ -32,12 +32,12 @@ def type_of(kind: Kind, name: str) -> str | None:
     from kctl.deploy.broker_settings import base_name, known_settings
 
     if kind == "topic":
-        topic_type = _of_topics().get(name)
+        setting = _of_topics().get(name)
     elif kind in ("broker", "brokers"):
-        topic_type = known_settings().get(base_name(name))
+        setting = known_settings().get(base_name(name))
     else:
         return None
-    return None if topic_type is None else topic_type.type
+    return None if setting is None else setting.type
 
 
 def type_fault(kind: Kind, name: str, value: str) -> tuple[str, str | None] | None:

@@ -35,8 +35,8 @@ _read_once: dict[str, dict[str, str]] = {}
 class ClientConfig:
     """The properties for a cluster. bootstrap_servers: empty if not set.
 
-    password_from, key_password_from: the config provider reference, if the whole secret is one. left_out: keys that do
-    not concern the connection.
+    password_from, key_password_from: the config provider reference, if the whole secret is such a reference. left_out:
+    keys that do not concern the connection.
     """
 
     bootstrap_servers: tuple[str, ...]
@@ -143,7 +143,7 @@ def _security(keys: StoreKeys) -> Security:
             check(value)
         except ValueError as exc:
             raise InvalidFile(
-                f"{keys.source}: {keys.name(key)}: {exc}", hint="leave it out for the usual ones"
+                f"{keys.source}: {keys.name(key)}: {exc}", hint="leave it out to use the defaults"
             ) from None
     return security
 
@@ -155,10 +155,10 @@ def zookeeper_security(properties: Mapping[str, str], *, source: str) -> Securit
     providers = Providers(properties, source)
 
     def value(key: str) -> str | None:
-        own = _ZOOKEEPER + key
-        if own not in properties:
+        name = _ZOOKEEPER + key
+        if name not in properties:
             return None
-        return providers.resolve(own, properties[own], secret=key.endswith("password")).strip() or None
+        return providers.resolve(name, properties[name], secret=key.endswith("password")).strip() or None
 
     keys = StoreKeys(source, value, lambda key: _ZOOKEEPER + key)
     stores = read_stores(keys)

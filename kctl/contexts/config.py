@@ -340,9 +340,9 @@ def _check_sasl(security: SecuritySettings) -> None:
 
 def _check_files(security: SecuritySettings, settings: dict[str, Any]) -> None:
     if security.sasl_password_env and security.sasl_password_file:
-        raise UsageError("sasl_password_env and sasl_password_file exclude each other", hint="remove one of them")
+        raise UsageError("sasl_password_env and sasl_password_file cannot be combined", hint="remove one of them")
     if security.ssl_key_password_env and security.ssl_key_password_file:
-        raise UsageError("ssl_key_password_env and ssl_key_password_file exclude each other", hint="remove one of them")
+        raise UsageError("ssl_key_password_env and ssl_key_password_file cannot be combined", hint="remove one of them")
     for name, value in settings.items():
         if name.endswith("file") and not value.startswith(("/", "~")):
             raise UsageError(f"{name} {value!r} is a relative path", hint="use an absolute path")

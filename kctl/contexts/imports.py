@@ -1,4 +1,4 @@
-"""Import contexts from files of other tools: Kafka's client.properties and kafkactl's config.yml.
+"""Import contexts from the config files of other tools: Kafka's client.properties and kafkactl's config.yml.
 
 The config file never contains a password. Each imported password is copied to a separate file (0600) in `secrets/`
 beside the config file, unless an environment variable is named instead.
@@ -92,7 +92,7 @@ def format_of(file: str) -> str:
 def read_properties_source(
     file: str, *, name: str, bootstrap_server: str | None = None, ignore_unknown: bool = False
 ) -> ImportSource:
-    """Return a client.properties as one context. bootstrap_server: overrides bootstrap.servers."""
+    """Read a client.properties file as one context. bootstrap_server: overrides bootstrap.servers."""
     from kctl.base.address import parse_servers
     from kctl.contexts import command_config
 
@@ -153,23 +153,23 @@ def plan_import(
     current = _current(source, file, make_current=make_current)
     for cluster in source.clusters:
         config.check_name(cluster.name)
-        places = _places(cluster, password_env, key_password_env)
-        own = _secrets_of(cluster, places)
+        refs = _secret_refs(cluster, password_env, key_password_env)
+        files_to_write = _secrets_of(cluster, refs)
         before = file.contexts.get(cluster.name)
-        entry = _entry(cluster, places, before, protected)
+        entry = _entry(cluster, refs, before, protected)
         config.check_entry(entry)
-        action = _action(before, entry, own)
+        action = _action(before, entry, files_to_write)
         if action is ImportAction.REPLACE and not replace_existing:
             raise AlreadyExists(
                 f"context {cluster.name!r} already exists with different settings",
                 hint=f"compare `kctl context show {cluster.name}`; --replace overwrites it",
             )
-        secrets.update(own)
-        files = tuple(str(path) for path in own)
+        secrets.update(files_to_write)
+        files = tuple(str(path) for path in files_to_write)
         imported.append(
             ImportedContext(
                 cluster.name, action, cluster.name == current, entry, files, cluster.left_out,
-                before if action is ImportAction.REPLACE else None, _copied_from(cluster, own),
+                before if action is ImportAction.REPLACE else None, _copied_from(cluster, files_to_write),
             )
         )  # fmt: skip
     return ImportPlan(tuple(imported), current, secrets)
@@ -188,7 +188,7 @@ def _check_choice(source: ImportSource, *, one_only: bool) -> None:
 
 
 def _current(source: ImportSource, file: ConfigFile, *, make_current: bool) -> str | None:
-    """Return the current context after the import: unchanged if set, else that of the file, else the first."""
+    """Return the current context after the import: the existing one, else the file's, else the first imported one."""
     names = [cluster.name for cluster in source.clusters]
     if not names or (file.current_context and not make_current):
         return file.current_context
@@ -197,7 +197,7 @@ def _current(source: ImportSource, file: ConfigFile, *, make_current: bool) -> s
 
 @dataclass(frozen=True, slots=True)
 class _SecretRefs:
-    """The locations of a context's secrets: a variable or a file; both None if there is no secret."""
+    """The locations of a context's secrets: an environment variable or a file; both None if there is no secret."""
 
     password_env: str | None
     password_file: str | None
@@ -205,27 +205,29 @@ class _SecretRefs:
     key_password_file: str | None
 
 
-def _entry(cluster: ImportableCluster, places: _SecretRefs, before: Context | None, protected: bool | None) -> Context:
+def _entry(cluster: ImportableCluster, refs: _SecretRefs, before: Context | None, protected: bool | None) -> Context:
     """Return the new context. before: the replaced one; protected: None keeps its protection."""
     entry = replace(
         before or Context(()),
         bootstrap_servers=cluster.bootstrap_servers,
-        security=_settings(cluster.security, places),
+        security=_settings(cluster.security, refs),
         cluster_id=None,
     ).in_place_of(before)
     return entry if protected is None else replace(entry, protected=protected)
 
 
-def _places(cluster: ImportableCluster, password_env: str | None, key_password_env: str | None) -> _SecretRefs:
+def _secret_refs(cluster: ImportableCluster, password_env: str | None, key_password_env: str | None) -> _SecretRefs:
     security, name = cluster.security, cluster.name
     return _SecretRefs(
-        *_place(security.sasl_password, password_env, cluster.password_from, f"{name}.sasl-password"),
-        *_place(security.ssl_key_password, key_password_env, cluster.key_password_from, f"{name}.ssl-key-password"),
+        *_secret_ref(security.sasl_password, password_env, cluster.password_from, f"{name}.sasl-password"),
+        *_secret_ref(
+            security.ssl_key_password, key_password_env, cluster.key_password_from, f"{name}.ssl-key-password"
+        ),
     )
 
 
-def _place(
-    secret: str | None, variable: str | None, reference: Reference | None, own_file: str
+def _secret_ref(
+    secret: str | None, variable: str | None, reference: Reference | None, file_name: str
 ) -> tuple[str | None, str | None]:
     """Keep a variable or a file that the source refers to; copy other secrets."""
     if not secret:
@@ -234,14 +236,14 @@ def _place(
         return variable or (reference.key if reference else None), None
     if reference is not None and reference.kind == "directory" and reference.path:
         return None, full_path(f"{reference.path}/{reference.key}")
-    return None, str(secrets_dir() / own_file)
+    return None, str(secrets_dir() / file_name)
 
 
-def _secrets_of(cluster: ImportableCluster, places: _SecretRefs) -> _Secrets:
+def _secrets_of(cluster: ImportableCluster, refs: _SecretRefs) -> _Secrets:
     security = cluster.security
     each = (
-        (places.password_file, security.sasl_password, "the password"),
-        (places.key_password_file, security.ssl_key_password, "the key's password"),
+        (refs.password_file, security.sasl_password, "the password"),
+        (refs.key_password_file, security.ssl_key_password, "the key's password"),
     )
     folder = secrets_dir()
     return _Secrets(
@@ -249,18 +251,18 @@ def _secrets_of(cluster: ImportableCluster, places: _SecretRefs) -> _Secrets:
     )
 
 
-def _settings(security: Security, places: _SecretRefs) -> SecuritySettings:
+def _settings(security: Security, refs: _SecretRefs) -> SecuritySettings:
     return SecuritySettings(
         protocol=security.protocol,
         sasl_mechanism=security.sasl_mechanism,
         sasl_username=security.sasl_username,
-        sasl_password_env=places.password_env,
-        sasl_password_file=places.password_file,
+        sasl_password_env=refs.password_env,
+        sasl_password_file=refs.password_file,
         ssl_cafile=full_path(security.ssl_cafile),
         ssl_certfile=full_path(security.ssl_certfile),
         ssl_keyfile=full_path(security.ssl_keyfile),
-        ssl_key_password_env=places.key_password_env,
-        ssl_key_password_file=places.key_password_file,
+        ssl_key_password_env=refs.key_password_env,
+        ssl_key_password_file=refs.key_password_file,
         ssl_check_hostname=security.ssl_check_hostname,
         ssl_protocols=security.ssl_protocols,
         ssl_ciphers=security.ssl_ciphers,
@@ -275,11 +277,11 @@ def _copied_from(cluster: ImportableCluster, secrets: _Secrets) -> tuple[str, ..
 def _action(before: Context | None, entry: Context, secrets: _Secrets) -> ImportAction:
     if before is None:
         return ImportAction.ADD
-    same = before == entry and all(_holds(path, *each) for path, each in secrets.items())
+    same = before == entry and all(_is_written(path, *each) for path, each in secrets.items())
     return ImportAction.UNCHANGED if same else ImportAction.REPLACE
 
 
-def _holds(path: Path, secret: str, what: str) -> bool:
+def _is_written(path: Path, secret: str, what: str) -> bool:
     from kctl.base.secrets import read_secret
 
     warnings: list[str] = []
@@ -296,7 +298,7 @@ def apply_import(plan: ImportPlan) -> tuple[ImportedContext, ...]:
 
     try:
         for path, (secret, what) in plan.secrets.items():
-            if not _holds(path, secret, what):
+            if not _is_written(path, secret, what):
                 write_secret(path, secret, what)
     except OSError as exc:
         raise OperationFailed(f"cannot write {exc.filename or 'a secret'}: {exc.strerror}") from None

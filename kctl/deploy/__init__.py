@@ -1,1 +1,1 @@
-"""Setting up a cluster: Kafka's jars and a Java to run them, layouts → config files, processes, hosts, health."""
+"""Set up clusters: Kafka's jars and a Java to run them, layouts, config files, processes, hosts, health."""

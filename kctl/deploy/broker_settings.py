@@ -62,7 +62,7 @@ class Setting:
     ignore_case: bool = False
 
 
-# Of AclAuthorizer and StandardAuthorizer, which read them beside KafkaConfig (AclAuthorizer.configure, Kafka 3.9).
+# Settings of AclAuthorizer and StandardAuthorizer, which KafkaConfig does not define (AclAuthorizer.configure, 3.9).
 OF_AUTHORIZERS = (
     Setting("super.users", "string"),
     Setting("allow.everyone.if.no.acl.found", "boolean", "false"),

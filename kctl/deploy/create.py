@@ -1,4 +1,4 @@
-"""Creation of a cluster: complete, or not at all."""
+"""Create a cluster completely, or not at all."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _interrupted(host: Host, name: str) -> bool:
 
 
 def _is_empty(host: Host, directory: Path) -> bool:
-    return len(host.list_folder(directory)) == len(store.leavings(host, directory))
+    return len(host.list_folder(directory)) == len(store.leftovers(host, directory))
 
 
 def check_version(runtime: KafkaRuntime, layout: str) -> None:
@@ -153,7 +153,7 @@ def create(
             spec = plan(host, request, runtime=runtime, base_port=base_port, directory=directory)
             spec = replace(spec, own_directory=directory is None or not spec.directory.exists())
             undo.enter_context(_removed_on_failure(host, spec))  # also for what fails while the ports are released
-            _lay_ground(host, spec)
+            _reserve(host, spec)
         write_missing(host, spec)
         started = None
         if start_it:
@@ -185,10 +185,10 @@ def _check_folder(host: Host, directory: Path) -> None:
         )
 
 
-def _lay_ground(host: Host, spec: ClusterSpec) -> None:
+def _reserve(host: Host, spec: ClusterSpec) -> None:
     """Create the entry, the folder and cluster.json, in this order. Then the cluster exists and owns its ports.
 
-    An entry without cluster.json is the rest of a create that was killed: the next one, or destroy, clears it.
+    An entry without cluster.json is left over from a create that was killed. The next create, or destroy, removes it.
     """
     entry = store.entry_path(spec.name)
     if entry.is_symlink():
@@ -197,7 +197,7 @@ def _lay_ground(host: Host, spec: ClusterSpec) -> None:
         host.remove_folder(entry)
         host.make_link(entry, spec.directory)
     host.make_folder(spec.directory)
-    for path in store.leavings(host, spec.directory):
+    for path in store.leftovers(host, spec.directory):
         host.remove_file(path)
     store.save(host, spec)
 

@@ -1,4 +1,4 @@
-"""Check that the data in a node's folders is its own; the errors of Kafka and ZooKeeper for a mix-up mislead.
+"""Check that the data in a node's folders belongs to the node: Kafka and ZooKeeper report a mix-up misleadingly.
 
 Log dirs hold meta.properties with the id of the broker or controller and cluster.id; ZooKeeper's dataDir holds myid.
 """

@@ -1,8 +1,8 @@
-"""Destroying a cluster: its processes, and what kctl made; anything else in its folder stays.
+"""Destroy a cluster: its processes, and the files that kctl created. Other files in its folder stay.
 
-cluster.json says which folders are its nodes'. Where it is damaged or gone, they are known by their names and by the
-files in them; so that a cluster that cannot be read can still be removed. cluster.json goes after the folders: a
-destroy that was interrupted can be done again.
+cluster.json lists the folders of the nodes. If it is damaged or missing, kctl recognizes the folders by their names and
+files, so that a cluster with an unreadable description can still be removed. cluster.json is removed after the folders,
+so that an interrupted destroy can be repeated.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def remove_cluster(host: Host, name: str, *, keep_directory: bool | None = None)
     for folder in _node_folders(host, name, directory):
         host.remove_tree(folder)
     current = _remove_context(name, directory)
-    for path in (store.spec_path(directory), *store.leavings(host, directory)):
+    for path in (store.spec_path(directory), *store.leftovers(host, directory)):
         host.remove_file(path)
     removed = not keep_directory and host.remove_folder(directory)
     remaining_names = () if removed else tuple(host.list_folder(directory))
@@ -86,13 +86,13 @@ def remove_cluster(host: Host, name: str, *, keep_directory: bool | None = None)
 def _was_there_before(host: Host, name: str) -> bool:
     try:
         return not store.load(host, name).own_directory
-    except KctlError:  # who made a folder of --dir, which is a link here, cannot be known any more
+    except KctlError:  # it is unknown who created the folder of --dir, which is a link here
         return store.entry_path(name).is_symlink()
 
 
 def _directory(host: Host, name: str) -> Path:
     if not store.exists(name):
-        store.load(host, name)  # raises NotFound with the names there are
+        store.load(host, name)  # raises NotFound with the existing names
     return Path(os.path.realpath(store.entry_path(name)))
 
 

@@ -171,19 +171,19 @@ def _leader(host: Host, spec: ClusterSpec, topic: str, partition: int, processes
 def inflict(host: Host, spec: ClusterSpec, chosen: FaultTarget, fault: Fault) -> FaultResult:
     """Send the signal and wait for its effect. Raises OperationFailed if the state does not change."""
     number = {"kill": signal.SIGKILL, "pause": signal.SIGSTOP, "unpause": signal.SIGCONT}[fault]
-    if fault == "kill":  # it was to run: status says dead, not stopped
+    if fault == "kill":  # the process should be running: status then shows dead, not stopped
         write_record(host, spec, chosen.node, "running", chosen.identity)
     if not host.signal(chosen.identity, number) and fault != "kill":
         raise OperationFailed(f"{chosen.node.name} ended before it could be signalled")
 
-    def followed() -> bool:
+    def has_effect() -> bool:
         usage = host.usage(chosen.identity)
         if fault == "kill":
             return not host.is_running(chosen.identity)
         return usage is not None and (usage.state == "T") == (fault == "pause")
 
-    if not wait_until(followed, Deadline(_SEEN_WITHIN_S), every_s=0.02):
-        raise OperationFailed(f"{chosen.node.name} (pid {chosen.identity.pid}) did not follow the {fault}")
+    if not wait_until(has_effect, Deadline(_SEEN_WITHIN_S), every_s=0.02):
+        raise OperationFailed(f"{chosen.node.name} (pid {chosen.identity.pid}) did not react to the {fault} signal")
     state: Literal["dead", "paused", "running"] = (
         "dead" if fault == "kill" else "paused" if fault == "pause" else "running"
     )

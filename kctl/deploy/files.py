@@ -1,4 +1,4 @@
-"""The files of a cluster: which, with what text, and writing those that are missing."""
+"""The files of a cluster: their paths and contents, and writing those that are missing."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def write_missing(host: Host, spec: ClusterSpec) -> list[Path]:
     for node in spec.nodes:
         for file in node_files(spec, node):
             if host.size(file.path) is None:
-                # A lost myid beside an existing database is no first start; see lifecycle.check_data.
+                # If only myid is missing beside an existing database, this is not the first start; see data.check_data.
                 host.write_file(file.path, file.text.encode())
                 written.append(file.path)
         for folder in (*spec.data_paths(node), spec.log_path(node).parent):

@@ -1,7 +1,7 @@
 """Readiness of a cluster as the servers themselves report it; an open port is not enough.
 
 A ZooKeeper is ready when `srvr` shows a mode; the ensemble when it has exactly one leader (or the only server stands
-alone). A broker is ready when it is registered under /brokers/ids, answers on its port, and lists every broker and a
+alone). A broker is ready when it is registered under /brokers/ids, responds on its port, and lists every broker and a
 controller.
 """
 
@@ -109,7 +109,7 @@ def registry(spec: ClusterSpec, *, timeout_s: float = 5.0) -> Iterator[Registry]
     """Open a short session with the cluster's ZooKeeper. Raises ConnectionFailed."""
     from kctl.zookeeper.session import zookeeper
 
-    # Without the chroot: it is not there before the first start.
+    # Connect without the chroot, which does not exist before the first start.
     with zookeeper(spec.zookeeper_servers, timeout_s=timeout_s) as client:
         yield Registry(client, spec.chroot)
 

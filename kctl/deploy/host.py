@@ -27,7 +27,7 @@ class Host(Protocol):
     """A machine that runs a cluster's processes."""
 
     def run(self, argv: Sequence[str], *, timeout_s: float) -> Completed:
-        """Run a command to its end."""
+        """Run a command and wait until it ends."""
 
     def read_file(self, path: Path, *, max_bytes: int = MAX_FILE_BYTES) -> bytes | None:
         """Return the whole file; None if it does not exist. Raises OperationFailed if it is larger than max_bytes."""

@@ -1,4 +1,4 @@
-"""Deferral of Ctrl-C where a KeyboardInterrupt would be lost or would interrupt a cleanup."""
+"""Defer Ctrl-C where a KeyboardInterrupt would be lost or would interrupt a cleanup."""
 
 from __future__ import annotations
 

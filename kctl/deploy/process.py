@@ -55,7 +55,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class ProcessIdentity:
-    """A process, identified forever. start_ticks: clock ticks since the boot with `boot_id` (proc(5))."""
+    """The permanent identity of a process. start_ticks: clock ticks since the boot with `boot_id` (proc(5))."""
 
     pid: int
     start_ticks: int
@@ -85,10 +85,10 @@ def run(
     max_output_bytes: int = MAX_OUTPUT_BYTES,
     grace_s: float = 0,
 ) -> Completed:
-    """Run a command to its end. A nonzero exit code is returned, not raised. env: None inherits the environment.
+    """Run a command and wait until it ends.
 
-    The command has ended when its output is closed as well, which child processes may hold open. grace_s: time to end
-    after SIGTERM, before SIGKILL.
+    A nonzero exit code is returned, not raised. env: None inherits the environment. The command has ended when its
+    output is closed as well, which child processes may hold open. grace_s: time to end after SIGTERM, before SIGKILL.
 
     Raises NotFound if it cannot be run, TimedOut after `timeout_s` (the whole process group is killed).
     """

@@ -1,6 +1,6 @@
 """The protected contexts of a cluster, however the cluster is addressed.
 
-Protection belongs to the cluster: the cluster id is stored with the context, and every change of a cluster with this id
+Protection belongs to the cluster: the cluster id is stored with the context, and every change to a cluster with this id
 asks for the context's name. If an id is unknown, addresses are compared. kctl reads the unknown id of a protected
 context from its servers once, and only before a change.
 """
@@ -39,7 +39,7 @@ class Protector:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class ServerReport:
     """The response of a protected context's servers: the cluster id and the brokers' addresses, or the problem."""
 
     cluster_id: str | None = None
@@ -98,7 +98,7 @@ def _same_zookeeper(one: str, other: str) -> str | None:
 
 
 def _unknown_match(target: Target, name: str, entry: Context) -> Protector | None:
-    """Return the same for an unknown id, from resolved addresses and the response of the context's servers."""
+    """Like _known_match, for an unknown cluster id: compare resolved addresses, and query the context's servers."""
     own_servers = _own_servers(target.cluster_id)
     ours = _resolved((*target.bootstrap_servers, *target.advertised, *own_servers))
     theirs = _resolved(entry.bootstrap_servers)
@@ -111,18 +111,20 @@ def _unknown_match(target: Target, name: str, entry: Context) -> Protector | Non
         return None  # Kafka 0.10.0 has no id, and the context's cluster has one
     if _only_here(target, ours) and not _may_be_here(theirs):
         return None
-    look = _look_at(name, entry)
-    if look.problem is not None:
+    report = _probe(name, entry)
+    if report.problem is not None:
         return Protector(
             name,
-            f"context {name} is protected and may be this cluster: cannot read its cluster id: {look.problem};"
+            f"context {name} is protected and may be this cluster: cannot read its cluster id: {report.problem};"
             f" try `kctl context test {name}`",
             certain=False,
         )
-    if look.cluster_id is not None or target.cluster_id is not None:
-        same = look.cluster_id == target.cluster_id
-        return Protector(name, f"context {name} protects this cluster (cluster id {look.cluster_id})") if same else None
-    hosts = _hosts(ours) & _hosts(_resolved(look.advertised))
+    if report.cluster_id is not None or target.cluster_id is not None:
+        same = report.cluster_id == target.cluster_id
+        return (
+            Protector(name, f"context {name} protects this cluster (cluster id {report.cluster_id})") if same else None
+        )
+    hosts = _hosts(ours) & _hosts(_resolved(report.advertised))
     if not hosts:
         return None
     return Protector(
@@ -194,20 +196,20 @@ def _is_own(ip: str) -> bool:
 
 # --- ids --------------------------------------------------------------------------------------------------------------
 
-_looks: dict[tuple[str, Context], tuple[float, Look]] = {}
+_probes: dict[tuple[str, Context], tuple[float, ServerReport]] = {}
 
 
-def _look_at(name: str, entry: Context) -> Look:
+def _probe(name: str, entry: Context) -> ServerReport:
     """Read the cluster id from a protected context's servers and store it. The steps of a playbook share one read."""
-    cached = _looks.get((name, entry))
+    cached = _probes.get((name, entry))
     if cached is not None and time.monotonic() - cached[0] < _REMEMBERED_S:
         return cached[1]
     own_id = _id_on_disk(name, entry)
-    look = look_at(name) if own_id is None else Look(own_id)
-    if look.cluster_id is not None:
-        remember(name, look.cluster_id)
-    _looks[name, entry] = time.monotonic(), look
-    return look
+    report = probe(name) if own_id is None else ServerReport(own_id)
+    if report.cluster_id is not None:
+        remember(name, report.cluster_id)
+    _probes[name, entry] = time.monotonic(), report
+    return report
 
 
 def _own_servers(cluster_id: str | None) -> tuple[str, ...]:
@@ -237,16 +239,16 @@ def _id_on_disk(name: str, entry: Context) -> str | None:
     return None
 
 
-def look_at(name: str) -> Look:
+def probe(name: str) -> ServerReport:
     """Read the cluster id from a context's servers; `problem` if they do not respond."""
     from kctl.contexts.choose import target_of
     from kctl.protocol.client import connect
 
     try:
         with connect(target_of(name), timeout_s=LOOK_S) as client:
-            return Look(client.target.cluster_id, client.target.advertised)
+            return ServerReport(client.target.cluster_id, client.target.advertised)
     except KctlError as exc:
-        return Look(problem=exc.message)
+        return ServerReport(problem=exc.message)
 
 
 def remember(name: str, cluster_id: str) -> bool:

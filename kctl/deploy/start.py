@@ -1,4 +1,4 @@
-"""Start of a cluster: only stopped nodes, after all checks; on failure, the started nodes are stopped again.
+"""Start a cluster: only stopped nodes, after all checks. On failure, the started nodes are stopped again.
 
 Checks first that the ports are free and the data belongs to this cluster. With ZooKeeper: starts all ZooKeepers
 together, waits until the old registrations of the brokers have expired in ZooKeeper (a broker would die with
@@ -62,10 +62,10 @@ def start(
 ) -> StartResult:
     """Start the stopped nodes, resume the paused ones, and wait until the cluster is ready.
 
-    archive_flags: Java's flags for class archives; None: use those that are there (kctl.deploy.runtime.class_archive).
-    only: names of the nodes to start; the others stay as they are, and those that do not run are not waited for.
-    Raises Busy (a port is in use), Refused (another cluster's data), OperationFailed (a process died; with the end of
-    its log) or TimedOut. On failure, also on Ctrl-C, the nodes that this call started are stopped again.
+    archive_flags: Java's flags for class archives; None: use the existing archives (kctl.deploy.runtime.class_archive).
+    only: names of the nodes to start; other nodes stay as they are, and start does not wait for them. Raises Busy (a
+    port is in use), Refused (another cluster's data), OperationFailed (a process died; with the end of its log) or
+    TimedOut. On failure, also on Ctrl-C, the nodes that this call started are stopped again.
     """
     began = time.monotonic()
     check_runtime(spec)
@@ -170,7 +170,7 @@ def _undone_on_failure(run: StartRun) -> Iterator[None]:
 def _undo(run: StartRun) -> None:
     """Stop what this call started: politely for a while, then not. Nothing else is touched.
 
-    Looked up anew: Ctrl-C may have come after a process began and before it was noted.
+    Look up the processes again: Ctrl-C may have come after a process started and before it was recorded.
     """
     started = [p for p in observe(run.host, run.spec) if p.node in run.attempted]
     identities = [p.identity for p in started if p.identity is not None]

@@ -121,7 +121,7 @@ class _ClusterFacts:
 
 def cluster_status(host: Host, spec: ClusterSpec) -> ClusterStatus:
     """Read the state once. A server that does not respond is a result, not an error."""
-    snapshot = _look(host, spec)
+    snapshot = _read_facts(host, spec)
     rows = tuple(_process_status(spec, process, snapshot) for process in snapshot.processes)
     partitions = snapshot.partitions
     problems = _problems(rows, snapshot)
@@ -143,7 +143,7 @@ def cluster_status(host: Host, spec: ClusterSpec) -> ClusterStatus:
     )
 
 
-def _look(host: Host, spec: ClusterSpec) -> _ClusterFacts:
+def _read_facts(host: Host, spec: ClusterSpec) -> _ClusterFacts:
     processes = observe(host, spec)
     usages = {p.node.name: host.usage(p.identity) if p.identity else None for p in processes}
     live = [z.id for z in spec.zookeepers if _is_live(usages[z.name])]

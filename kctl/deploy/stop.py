@@ -64,8 +64,8 @@ def stop(
 ) -> StopResult:
     """Stop every node that runs, or those named in `only`.
 
-    Raises TimedOut when one does not end in time and `force` is not set. With `force` it is killed then: it recovers
-    its log at the next start, and nothing that was acknowledged by all in-sync replicas is lost.
+    Raises TimedOut if a node does not end in time and `force` is not set. With `force`, the node is killed: it recovers
+    its log at the next start, and no record that all in-sync replicas acknowledged is lost.
     """
     began = time.monotonic()
     run = _Stop(host, spec, Deadline(timeout_s), force, progress or NoProgress(), [])
@@ -108,7 +108,7 @@ def _controller(spec: ClusterSpec) -> int | None:
 
 
 def _end(run: _Stop, nodes: Sequence[NodeProcess]) -> None:
-    """Ask these to end, all at once, and wait for them."""
+    """Signal all of these processes at once, and wait until they end."""
     if not nodes:
         return
     remaining = list(nodes)
@@ -118,9 +118,10 @@ def _end(run: _Stop, nodes: Sequence[NodeProcess]) -> None:
         nonlocal reminded
         remaining[:] = [n for n in remaining if n.identity is not None and run.host.is_running(n.identity)]
         if remaining and reminded.expired:
-            # Again after a while: the first may have come before the JVM listened. A second does no harm.
+            # Repeat the signal after a while: the first one may have come before the JVM handled signals. A second one
+            # is harmless.
             _signal(run, remaining, signal.SIGTERM)
-            _signal(run, remaining, signal.SIGCONT)  # a paused one gets it only then
+            _signal(run, remaining, signal.SIGCONT)  # a paused process receives SIGTERM only then
             reminded = Deadline(_REMIND_S)
         run.progress.update(
             f"stopping {', '.join(n.node.name for n in remaining)}", len(nodes) - len(remaining), len(nodes)

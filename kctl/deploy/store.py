@@ -1,11 +1,11 @@
 """The stored clusters: one folder per cluster, found by name, with a lock for changes.
 
     clusters_dir()/NAME/            the cluster's folder, or with --dir a link to it
-    clusters_dir()/.NAME.lock       held (flock) by the one kctl that changes the cluster
-    clusters_dir()/.ports.lock      held while ports are chosen, until they stand in a cluster.json
+    clusters_dir()/.NAME.lock       held (flock) by the kctl process that changes the cluster
+    clusters_dir()/.ports.lock      held while ports are chosen, until they are written to a cluster.json
 
-cluster.json is written first, before any other file: everything else follows from it, so that what an interrupted
-create leaves behind can be completed by `start` or removed by `destroy`.
+cluster.json is written before any other file. All other files follow from it, so that `start` can complete an
+interrupted create, and `destroy` can remove its files.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LOCK_WAIT_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class StoredCluster:
-    """An entry of the folder of clusters. spec is None when it cannot be read, and `problem` says why."""
+    """An entry in the folder of clusters. spec: None if it is unreadable; problem: the reason."""
 
     name: str
     directory: Path
@@ -120,7 +120,7 @@ def save(host: Host, spec: ClusterSpec) -> None:
     host.write_file(spec_path(spec.directory), text.encode())
 
 
-def leavings(host: Host, directory: Path) -> list[Path]:
+def leftovers(host: Host, directory: Path) -> list[Path]:
     """Return the leftovers of interrupted writes of cluster.json in a cluster's folder."""
     return [directory / name for name in host.list_folder(directory) if re.fullmatch(_UNFINISHED_SPEC, name)]
 

@@ -53,7 +53,7 @@ def _missing_rights(client: ClusterClient) -> list[str]:
 
 
 def _watch(client: ClusterClient, groups: Mapping[str, Group], watch_s: float) -> list[Mapping[str, Group]]:
-    """Describe the groups that have members once per poll. Groups without an answer are left out of that poll."""
+    """Describe the groups that have members once per poll. Each poll omits groups that it could not describe."""
     names = [name for name, group in groups.items() if group.type != SHARE and group.state not in WITHOUT_MEMBERS]
     end = time.monotonic() + watch_s
     polls: list[Mapping[str, Group]] = []

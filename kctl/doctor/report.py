@@ -91,7 +91,7 @@ def rule_rows(rules: Collection[Rule] = RULES) -> list[RuleRow]:
 
 
 def choose(only: Collection[str], ignored: Collection[str], about: Collection[str] = ()) -> list[Rule]:
-    """Return the rules to apply. about: subjects. Raises UsageError for an unknown rule or subject."""
+    """Return the rules to apply. about: select rules by subject. Raises UsageError for an unknown rule or subject."""
     return select_rules(SUBJECTS, only, ignored, about)
 
 
@@ -101,7 +101,7 @@ def need_only_files(rules: Collection[Rule]) -> bool:
 
 
 def none_applicable(rules: Collection[Rule], facts: RuleFacts) -> bool:
-    """Return True if the facts lack what each rule needs."""
+    """Return True if the facts that each rule needs are missing, so that no rule can be applied."""
     return bool(rules) and all(lacks_facts(facts, rule.needs) for rule in rules)
 
 

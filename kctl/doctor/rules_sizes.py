@@ -61,7 +61,7 @@ def _retention_bytes(settings: EffectiveSettings) -> str | None:
 
 
 def retention_ms(settings: EffectiveSettings) -> int | None:
-    """Return the brokers' default retention in ms, from log.retention.ms, .minutes or .hours; −1: forever."""
+    """Return the brokers' default retention in ms, from log.retention.ms, .minutes or .hours; -1: forever."""
     return _first_ms(
         settings, {"log.retention.ms": 1, "log.retention.minutes": 60_000, "log.retention.hours": 3_600_000}
     )

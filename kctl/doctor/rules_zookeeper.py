@@ -61,7 +61,7 @@ def is_open_to_anyone(grants: Sequence[Grant] | None, *permissions: str) -> bool
 
 def _credentials(facts: RuleFacts) -> list[Issue]:
     zookeeper = _zookeeper_facts(facts)
-    # Without readable user nodes, the parent stands for them: user nodes are created with the same ACL.
+    # If no user node is readable, check their parent instead: user nodes are created with its ACL.
     paths = [
         path
         for path, grants in zookeeper.grants.items()

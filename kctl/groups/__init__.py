@@ -1,1 +1,1 @@
-"""Changes of consumer groups: committed offsets, members, deletion; and groups as rows."""
+"""Consumer groups: changes to committed offsets and members, deletion, and groups as rows."""

@@ -1,4 +1,4 @@
-"""The facts behind planned changes of groups: states, members and committed offsets. See kctl.cluster.unchanged.
+"""The facts behind planned changes to groups: states, members and committed offsets. See kctl.cluster.unchanged.
 
 No response has the generation of a classic group, so its state and members are compared. Newer groups have an epoch.
 """
@@ -49,12 +49,12 @@ def of_members(client: ClusterClient, group: str, rows: Iterable[RemovedMember])
     """Return the members that are removed. A member that rejoined has another id."""
     names = {row.member_id: row.group_instance_id or row.client_id for row in rows}
 
-    def look() -> ObjectFacts:
+    def read_facts() -> ObjectFacts:
         group_now = describe_groups(client, [group]).groups.get(group)
         members = {member.member_id for member in (group_now.members or () if group_now is not None else ())}
         return _present(names, members)
 
-    return Basis(_present(names, names), look)
+    return Basis(_present(names, names), read_facts)
 
 
 def _present(names: Mapping[str, str], members: Iterable[str]) -> ObjectFacts:
@@ -68,7 +68,7 @@ def _offsets(client: ClusterClient, before: Offsets, *, whole: bool = False, mem
     """
     described = describe_groups(client, list(before))
 
-    def look() -> ObjectFacts:
+    def read_facts() -> ObjectFacts:
         current = describe_groups(client, list(before))
         for error in current.failed_groups.values():
             if not isinstance(error, NotFound):
@@ -82,7 +82,7 @@ def _offsets(client: ClusterClient, before: Offsets, *, whole: bool = False, mem
             offsets[name] = {tp: commit.offset for tp, commit in commits.items()}
         return _facts(current.groups, offsets, before, whole=whole, members=members)
 
-    return Basis(_facts(described.groups, before, before, whole=whole, members=members), look)
+    return Basis(_facts(described.groups, before, before, whole=whole, members=members), read_facts)
 
 
 def _facts(

@@ -1,4 +1,4 @@
-"""Commit offsets for a group without members: OffsetCommit with generation −1, like consumers without group management.
+"""Commit offsets for a group without members: OffsetCommit with generation -1, like consumers without group management.
 
 Source: KafkaApis.handleOffsetCommitRequest; GroupMetadataManager.validateOffsetCommit. A request becomes one batch in
 the offsets topic, so large requests are split to stay below the maximum batch size.

@@ -1,4 +1,4 @@
-"""Export of all committed offsets of groups."""
+"""Export all committed offsets of groups."""
 
 from __future__ import annotations
 

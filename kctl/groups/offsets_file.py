@@ -140,11 +140,11 @@ def _offset(location: str, row: Mapping[str, Any]) -> FileOffset:
     return FileOffset(group, TopicPartition(topic, partition), OffsetToCommit(offset, metadata or ""))
 
 
-def _whole(location: str, what: str, value: object, most: int) -> int:
+def _whole(location: str, what: str, value: object, maximum: int) -> int:
     if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit() and len(value) <= 20:
         value = int(value)
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
-        raise InvalidFile(f"{location}: {what} {value!r} is not a whole number from 0 to {most}", hint=_HINT)
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= maximum:
+        raise InvalidFile(f"{location}: {what} {value!r} is not a whole number from 0 to {maximum}", hint=_HINT)
     return value
 
 

@@ -1,4 +1,4 @@
-"""Groups as output: a summary each, or members, assignments and offsets."""
+"""Describe groups: a summary of each, or its members, assignments and offsets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kctl.cluster.groups.newer_groups import StartOffset
 from kctl.cluster.groups.streams import StreamsMember, Topology
 from kctl.errors import NotFound, UsageError
 from kctl.lag.collect import LagReport, collect
-from kctl.lag.control_records import MOST_PARTITIONS
+from kctl.lag.control_records import MAX_PARTITIONS
 from kctl.lag.rules import LagRow
 from kctl.model import TopicPartition
 
@@ -74,8 +74,8 @@ class MemberDescription:
 class GroupDescription:
     """A group with its members and the lag of each of its partitions.
 
-    members: None if the broker cannot describe them. epoch, assignment_epoch: None for a classic group. topology: of a
-    streams group. start_offsets: of a share group, which has no commits; None if unknown.
+    members: None if the broker cannot describe them. epoch, assignment_epoch: None for a classic group. topology: only
+    for a streams group. start_offsets: only for a share group, which has no commits; None if unknown.
     """
 
     group: str
@@ -110,10 +110,10 @@ def summaries(
     types: Collection[str] | None = None,
     match: Sequence[str] = (),
 ) -> tuple[list[GroupSummary], list[str]]:
-    """Return all groups by name, or those in `states`, of `types` and with a matching id; and a line for each failure.
+    """Return the selected groups by name, and a line for each failure. Default: all groups.
 
-    Raises NotFound if no id matches, whatever the states and types. Brokers before 3.8 do not report types: all their
-    groups are classic.
+    states, types, match: select groups by state, type and group id. Raises NotFound if no id matches. Brokers before
+    3.8 do not report types: all their groups are classic.
     """
     selected_states, selected_types = known_states(states), known_types(types)
     patterns = parse_patterns("--match", match)
@@ -148,8 +148,8 @@ def _summary(group: Group) -> GroupSummary:
 
 
 def describe(client: ClusterClient, names: Sequence[str]) -> tuple[list[GroupDescription], list[str]]:
-    """Return the groups named, in that order, and what could not be read. Raises NotFound for an unknown group."""
-    report = collect(client, names, control_records=MOST_PARTITIONS)
+    """Return the named groups in that order, and a line for each failure. Raises NotFound for an unknown group."""
+    report = collect(client, names, control_records=MAX_PARTITIONS)
     rows: dict[str, list[LagRow]] = {}
     for row in report.rows:
         rows.setdefault(row.group, []).append(row)
@@ -169,11 +169,11 @@ def failures_of(report: LagReport) -> list[str]:
     for tp, reason in report.unread.items():
         by_reason.setdefault(reason, []).append(tp)
     for reason, tps in by_reason.items():
-        lines.append(f"no offsets of {_some(map(str, sorted(tps)))}: {reason}")
+        lines.append(f"no offsets of {_first_names(map(str, sorted(tps)))}: {reason}")
     return lines
 
 
-def _some(names: Iterable[str], limit: int = 5) -> str:
+def _first_names(names: Iterable[str], limit: int = 5) -> str:
     all_names = list(names)
     more = f" and {len(all_names) - limit} more" if len(all_names) > limit else ""
     return ", ".join(all_names[:limit]) + more
@@ -257,7 +257,7 @@ class MemberRow:
 
 
 def member_rows(client: ClusterClient, names: Sequence[str]) -> tuple[list[MemberRow], list[str]]:
-    """Return the members of the groups named, and the groups whose members the broker cannot describe.
+    """Return the members of the named groups, and the groups whose members the broker cannot describe.
 
     Raises NotFound for an unknown group, and the error of a group that could not be described.
     """

@@ -34,7 +34,7 @@ ExplicitOffsets = Mapping[str, Mapping[TopicPartition, OffsetToCommit]]
 
 @dataclass(frozen=True, slots=True)
 class OffsetChange:
-    """The change of one partition of one group. The field names are the JSON keys and never change.
+    """The change to a group's committed offset for one partition. The field names are the JSON keys and never change.
 
     result: "would reset", "reset", "unchanged" or "failed". old_offset: None without a commit. skipped, read_again:
     number of offsets in the log between old and new. note: why new_offset is not the requested offset. error: why there

@@ -1,7 +1,7 @@
-"""Rules of a reset: the new offset of a partition, and how many messages are skipped or read again. Pure.
+"""Rules of an offset reset: the new offset of a partition, and how many messages are skipped or read again. Pure.
 
 As in Kafka's tool (ConsumerGroupCommand.prepareOffsetsToReset): out-of-range offsets are clamped to the log. For a time
-after the last message the new offset is the log end. A partition without a commit cannot be shifted, and its current
+after the last message, the new offset is the log end. A partition without a commit cannot be shifted, and its current
 offset is the log end.
 """
 
@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 
-from kctl.base.moments import moment_text, parse_moment
+from kctl.base.timestamps import format_timestamp, parse_timestamp
 from kctl.base.units import parse_duration_ms
 from kctl.cluster.log_offsets import LogOffsets
 from kctl.errors import Reason, Refused, UsageError
@@ -75,7 +75,7 @@ def parse_ago(text: str, now_ms: int) -> int:
 
 def parse_time(text: str, now_ms: int) -> int:
     """Parse a time; return ms since 1970. Raises UsageError."""
-    return parse_moment(text, now_ms=now_ms)
+    return parse_timestamp(text, now_ms=now_ms)
 
 
 def new_offset(
@@ -108,7 +108,7 @@ def new_offset(
 
 def _at(time_ms: int, offset: int | None, log: LogOffsets) -> NewOffset:
     if offset is None or offset < 0:
-        return NewOffset(log.end, f"no message since {moment_text(time_ms)}: set to the log end")
+        return NewOffset(log.end, f"no message since {format_timestamp(time_ms)}: set to the log end")
     return within_log(offset, log)
 
 

@@ -70,7 +70,7 @@ def chosen_partitions(client: ClusterClient, choices: Sequence[TopicChoice]) -> 
 
 
 def matching(partitions: Collection[TopicPartition], choices: Sequence[TopicChoice]) -> list[TopicPartition]:
-    """Return the selected ones of `partitions`, sorted; all without a selection."""
+    """Return the selected partitions, sorted. Without choices, all partitions are selected."""
     if not choices:
         return sorted(partitions)
     by_topic = {choice.topic: choice.partitions for choice in choices}

@@ -39,8 +39,8 @@ def assess(facts: Facts, limits: HealthLimits | None = None) -> Health:
     )
 
 
-def never_told(facts: Facts) -> bool:
-    """Return True if the user lacks the rights for some facts: they stay unknown however long one waits. Pure."""
+def are_facts_hidden(facts: Facts) -> bool:
+    """Return True if the user lacks the rights to read some facts: waiting does not make them known. Pure."""
     answers = (facts.quorum, facts.hidden, *facts.log_dirs.values(), *facts.min_isr.values())
     some_hidden = not isinstance(facts.hidden, KctlError) and bool(facts.hidden)
     return some_hidden or any(isinstance(answer, NotAuthorized) for answer in answers)

@@ -1,7 +1,7 @@
 """Common causes of unhealthy partitions: a broker, a log dir, a rack, or the leader of replicas that fall behind.
 
 A location is suspect by two percentages: the unhealthy partitions with a missing replica there, and its own replicas
-that are missing. For a broker that is down both are 100 %. One bad disk of four explains all unhealthy partitions with
+that are missing. For a broker that is down both are 100%. One bad disk of four explains all unhealthy partitions with
 a quarter of the broker's replicas, so the disk ranks above its broker.
 """
 

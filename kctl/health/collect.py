@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kctl.cluster.log_dirs import fetch_log_dirs
 from kctl.cluster.membership import fenced_brokers, read_views
-from kctl.cluster.reassignments import reassignments_if_told
+from kctl.cluster.reassignments import reassignments_if_known
 from kctl.cluster.topic_configs import MIN_ISR, fetch_topic_configs, min_isr_in
 from kctl.errors import KctlError
 from kctl.health.hidden import hidden_topics
@@ -55,7 +55,7 @@ def min_isr_of(client: ClusterClient, topics: Collection[str], brokers: Collecti
 
 def adding_replicas(client: ClusterClient, state: ClusterState) -> dict[TopicPartition, tuple[int, ...]] | KctlError:
     """Return the replicas that reassignments are still adding, or why they are unknown."""
-    moving = reassignments_if_told(client, state)
+    moving = reassignments_if_known(client, state)
     return moving if isinstance(moving, KctlError) else {tp: row.adding for tp, row in moving.items()}
 
 

@@ -28,7 +28,7 @@ class Diagnosis:
 
     partition_count: all partitions. offline, under_replicated: e.g. "orders-3", disjoint. under_min_isr: the
     under-replicated partitions that reject acks=all. held_back: records above the high watermark. watched_ms: how long
-    ISRs were watched; None: not watched. isr_changes: the changes seen. failures: what could not be read, and why.
+    ISRs were watched; None: not watched. isr_changes: the observed changes. failures: what could not be read, and why.
     """
 
     partition_count: int

@@ -9,17 +9,19 @@ from kctl.health.model import Check, CheckStatus, Facts, HealthLimits
 
 
 def used_percent(log_dir: LogDir) -> float | None:
-    """Return how full the log dir's disk is, by any files; None if the broker does not report it (before 3.3)."""
+    """Return the used percentage of the log dir's disk, including other files; None if not reported (before 3.3)."""
     if not log_dir.total_bytes or log_dir.usable_bytes is None:
         return None
     return round(100 * (1 - log_dir.usable_bytes / log_dir.total_bytes), 1)
 
 
 def _unreadable(facts: Facts) -> tuple[str, ...]:
-    """Return errors of brokers that do respond; the others are reported by the check of brokers."""
-    silent = {node for node, view in facts.views.items() if isinstance(view, KctlError)}
+    """Return the errors of brokers that respond. The broker check reports the unresponsive ones."""
+    unresponsive = {node for node, view in facts.views.items() if isinstance(view, KctlError)}
     return tuple(
-        dirs.message for node, dirs in facts.log_dirs.items() if isinstance(dirs, KctlError) and node not in silent
+        dirs.message
+        for node, dirs in facts.log_dirs.items()
+        if isinstance(dirs, KctlError) and node not in unresponsive
     )
 
 
@@ -65,7 +67,7 @@ def check_disks(facts: Facts, limits: HealthLimits) -> Check:
 
 
 def _without_sizes(facts: Facts) -> list[int]:
-    """Return brokers that do not report the disk size of an online log dir, as during an upgrade."""
+    """Return brokers that do not report the disk size of an online log dir, e.g. during an upgrade."""
     return [
         node
         for node, dirs in sorted(facts.log_dirs.items())

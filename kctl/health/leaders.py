@@ -1,4 +1,4 @@
-"""The number of partitions that their preferred leader does not lead, counted like the controller does. Pure."""
+"""Count the partitions that are not led by their preferred leader, as the controller does. Pure."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from kctl.model import ClusterState, PartitionState
 class BrokerLeaders:
     """The leadership of one broker.
 
-    leaders: partitions that it leads. preferred: partitions whose preferred leader it is. missing: those of the
-    preferred that it does not lead. imbalance_percent: missing of preferred.
+    leaders: partitions that it leads. preferred: partitions of which it is the preferred leader. missing: preferred
+    partitions that it does not lead. imbalance_percent: missing as a percentage of preferred.
     """
 
     broker: int
@@ -144,7 +144,7 @@ def _percent(part: int, whole: int, default: float) -> float:
 
 
 def not_preferred(state: ClusterState, p: PartitionState) -> NotPreferred:
-    """Return the row of a partition, with the reason why an election would fail."""
+    """Return the row of a partition, with the reason if an election would fail."""
     reason = None
     if p.preferred_leader not in state.brokers:
         reason = f"broker {p.preferred_leader} is down"

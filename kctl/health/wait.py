@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from kctl.base.deadline import Deadline
 from kctl.errors import AuthenticationFailed, ConnectionFailed
-from kctl.health.assess import assess, never_told
+from kctl.health.assess import are_facts_hidden, assess
 from kctl.health.collect import collect_facts
 from kctl.health.model import Health, HealthLimits
 
@@ -37,7 +37,7 @@ def wait_until_healthy(
             with connect(target, timeout_s=max(1.0, min(_ROUND_S, deadline.left_s))) as client:
                 facts = collect_facts(client)
                 health = assess(facts, limits)
-                if never_told(facts) and not health.problems:
+                if are_facts_hidden(facts) and not health.problems:
                     return health
         except AuthenticationFailed:
             raise

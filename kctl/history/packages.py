@@ -1,4 +1,4 @@
-"""The Python packages that a store of snapshots needs (an extra of kctl)."""
+"""The Python packages that a snapshot store needs (an extra of kctl)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Collect the lag of groups in one batched pass over a cluster.
 
-Requests, whatever the number of groups: ListGroups to each broker (or one FindCoordinator for named groups),
+Requests, regardless of the number of groups: ListGroups to each broker (or one FindCoordinator for named groups),
 OffsetFetch and DescribeGroups to each coordinator, one Metadata for the topics that occur, ListOffsets LATEST and
 EARLIEST to each leader. The end is read before the start, so a start can only lie beyond its end if records were
 deleted meanwhile.
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 class LagReport:
     """Rows sorted by group, topic and partition, and what is missing in them.
 
-    groups: every group examined, also those without rows; share groups only if named or requested. share: their start
-    offsets; rows include them only if requested. deleted: partitions with commits that no longer exist (their offsets
-    are None). unread: partitions whose leader did not respond, with the reason. failed: groups and brokers that could
-    not be read at all, with the reason.
+    groups: every group examined, also those without rows; share groups only if named or requested. share: the start
+    offsets of share groups; rows include them only if requested. deleted: partitions with commits that no longer exist
+    (their offsets are None). unread: partitions whose leader did not respond, with the reason. failed: groups and
+    brokers that could not be read at all, with the reason.
     """
 
     rows: list[LagRow]
@@ -79,7 +79,7 @@ def collect(
     members: add the member that each partition is assigned to, and rows for assigned partitions without a commit.
     states: only groups in these states. share: add rows of share groups, by their start offsets. control_records: for
     this many partitions with small lags, count the offsets that hold no message, which takes a Fetch to each leader.
-    Raises NotFound if a named group does not exist, and what `ClusterClient` raises if no broker is reachable.
+    Raises NotFound if a named group does not exist, and the errors of `ClusterClient` if no broker is reachable.
     """
     described = _describe(client, groups, members=members)
     failed = {name: error.message for name, error in described.failed_groups.items()}
@@ -113,7 +113,7 @@ def collect(
             rows += share_rows(selected[name], starts, offsets, topics)
         rows.sort(key=lambda row: (row.group, row.topic, row.partition))
     if control_records:
-        rows = with_control_records(client, rows, most=control_records, share_groups=start_offsets)
+        rows = with_control_records(client, rows, max_partitions=control_records, share_groups=start_offsets)
     reasons = {tp: error.message for tp, error in unread.items()}
     return LagReport(rows, selected, sorted(deleted), reasons, failed, start_offsets)
 

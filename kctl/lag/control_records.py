@@ -3,7 +3,7 @@
 A marker (KIP-98) takes an offset, so it counts as lag, in Kafka's tools too, but no consumer ever receives it. A group
 that commits the offset after its last record, instead of its position, stays one behind until something is written
 after the marker. Offsets cannot distinguish that from an unread message, but batch headers can. They are read only for
-groups at most `MOST_LAG` behind, the smallest lags first.
+groups at most `MAX_LAG` behind, the smallest lags first.
 
 Compaction leaves batches with fewer records than offsets, empty batches, and gaps between batches. Within a batch that
 lost records, headers do not say which: the missing ones are assumed to be the first ones, so that a message is never
@@ -29,8 +29,8 @@ from kctl.segment.format.batch import BATCH_HEADER, CONTROL_MASK, LOG_OVERHEAD, 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
 
-MOST_LAG = 200
-MOST_PARTITIONS = 1000
+MAX_LAG = 200
+MAX_PARTITIONS = 1000
 PARTITION_BYTES = 16 << 10
 _PARTITIONS_PER_REQUEST = 200
 
@@ -55,11 +55,11 @@ def control_records(markers: Markers | None, offset: int, log_end: int) -> int |
 def fetch_markers(
     client: ClusterClient, ranges: Mapping[TopicPartition, UnreadLog]
 ) -> tuple[dict[TopicPartition, Markers], dict[TopicPartition, KctlError]]:
-    """Return the markers from each requested offset to the log end, for MOST_PARTITIONS logs, and the errors of others.
+    """Return the markers from each requested offset to the log end, for MAX_PARTITIONS logs, and the errors of others.
 
     Logs whose batches do not fit into PARTITION_BYTES are in neither. Brokers that do not respond raise nothing.
     """
-    nearest = sorted(ranges, key=lambda tp: (ranges[tp].log_end - ranges[tp].offset, tp))[:MOST_PARTITIONS]
+    nearest = sorted(ranges, key=lambda tp: (ranges[tp].log_end - ranges[tp].offset, tp))[:MAX_PARTITIONS]
     by_leader: dict[int, Iterator[TopicPartition]] = {
         leader: iter([tp for tp in nearest if ranges[tp].leader == leader])
         for leader in {ranges[tp].leader for tp in nearest}

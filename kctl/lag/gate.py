@@ -35,8 +35,8 @@ def rows_by(rows: Sequence[LagRow], by: By) -> Sequence[LagRow] | list[TopicLag]
 def check_lag(rows: Sequence[Any], by: By, max_lag: int | None, named: Collection[str] = ()) -> str | None:
     """Check rows as `kctl lag --max-lag` does. Return a warning about rows that could not be checked.
 
-    rows: of `rows_by`. max_lag: None for no limit. named: groups given by name. Raises what check_limit and
-    require_known raise.
+    rows: of `rows_by`. max_lag: None for no limit. named: groups given by name. Raises the errors of check_limit and
+    require_known.
     """
     check_limit(rows, by, max_lag)
     return None if max_lag is None else require_known(rows, by, named)

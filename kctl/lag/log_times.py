@@ -1,9 +1,10 @@
 """The times when messages were written, from the brokers' time indexes: time lags without any history.
 
 ListOffsets with a timestamp returns the first record at or after it, with the record's timestamp (ListOffsetsRequest;
-UnifiedLog.fetchOffsetByTimestamp). Between the two times the log ended at that offset: points like those of snapshots
-(kctl.lag.rates.LogEnd). They are requested from young to old, each twice as old as the last, until the oldest offset of
-interest is covered. So at most half of a time lag is interpolated, and no message is fetched.
+UnifiedLog.fetchOffsetByTimestamp). From the requested time to the record's timestamp, the log ended at the record's
+offset. So a response yields two points like those of snapshots (kctl.lag.rates.LogEnd). The requested times go back
+from now, each twice as far as the last, until the oldest offset of interest is covered. So at most half of a time lag
+is interpolated, and no message is fetched.
 
 Timestamps are the producers', unless message.timestamp.type is LogAppendTime; future ones count as now.
 """
@@ -66,7 +67,7 @@ def fetch_points(
 
 
 def _between(before: LogEnd, first: LogEnd, time_ms: int, end: int) -> list[LogEnd]:
-    """Return the points that a response gives, the younger first. before: the oldest point so far.
+    """Return the points that a response yields, the newer one first. before: the oldest point so far.
 
     first: the first record at or after time_ms; if there is none, the log has not grown since then.
     """

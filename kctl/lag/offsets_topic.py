@@ -53,7 +53,7 @@ def offsets_logs(
 ) -> tuple[list[OffsetsLog], list[str]]:
     """Return the readable partitions among `partitions` (None: all), and why others are not readable.
 
-    Raises NotFound on a cluster without any commit ever, and what ClusterClient raises.
+    Raises NotFound if no group has ever committed an offset, and the errors of ClusterClient.
     """
     topic = client.metadata([TOPIC]).topics.get(TOPIC)
     if topic is None:
@@ -86,15 +86,15 @@ def offsets_logs(
 def fetch_log(client: ClusterClient, log: OffsetsLog) -> Iterator[bytes]:
     """Yield whole batches from the log's start to its end, about FETCH_BYTES at a time.
 
-    The last batches may extend beyond the end. Raises OperationFailed, and what ClusterClient raises.
+    The last batches may extend beyond the end. Raises OperationFailed, and the errors of ClusterClient.
     """
     position, empty = log.first, 0
     while position < log.end:
         data = _fetch(client, log, position)
-        size, following = whole_batches(data)
-        if size and following > position:
+        size, next_offset = whole_batches(data)
+        if size and next_offset > position:
             yield data[:size]
-            position, empty = following, 0
+            position, empty = next_offset, 0
             continue
         empty += 1
         if size or len(data) or empty >= _MAX_EMPTY:
@@ -107,7 +107,7 @@ def fetch_log(client: ClusterClient, log: OffsetsLog) -> Iterator[bytes]:
 def _fetch(client: ClusterClient, log: OffsetsLog, position: int) -> bytes:
     requested = TopicPartition(TOPIC, log.partition)
     request = fetch_request(
-        {requested: position}, partition_bytes=FETCH_BYTES, max_bytes=FETCH_BYTES, patience_ms=_MAX_WAIT_MS
+        {requested: position}, partition_bytes=FETCH_BYTES, max_bytes=FETCH_BYTES, max_wait_ms=_MAX_WAIT_MS
     )
     for tp, data in fetched(client.send(request, node_id=log.leader)):
         if tp != requested:
@@ -119,13 +119,13 @@ def _fetch(client: ClusterClient, log: OffsetsLog, position: int) -> bytes:
 
 
 def whole_batches(data: bytes) -> tuple[int, int]:
-    """Return the bytes of the whole batches at the start of `data`, and the offset after them; (0, −1): none."""
-    at, following = 0, -1
+    """Return the size of the whole batches at the start of `data`, and the offset after them; (0, -1): none."""
+    at, next_offset = 0, -1
     while at + LOG_OVERHEAD + V0_OVERHEAD <= len(data):
-        base, length, _, magic, _ = LEGACY_HEADER.unpack_from(data, at)  # these fields are at the same place in magic 2
+        base, length, _, magic, _ = LEGACY_HEADER.unpack_from(data, at)  # at the same positions in magic 2
         end = at + LOG_OVERHEAD + length
         if length < V0_OVERHEAD or end > len(data) or (magic >= 2 and end - at < V2_HEADER):
             break
         delta = INT32.unpack_from(data, at + _DELTA_AT)[0] if magic >= 2 else 0
-        at, following = end, base + max(delta, 0) + 1
-    return at, following
+        at, next_offset = end, base + max(delta, 0) + 1
+    return at, next_offset

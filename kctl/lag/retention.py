@@ -36,7 +36,7 @@ class ReplicaSize(NamedTuple):
 
 
 class LeaderLog(NamedTuple):
-    """A partition's log on its leader. None: unknown. leader: −1 if there is none.
+    """A partition's log on its leader. None: unknown. leader: -1 if there is none.
 
     oldest_timestamp_ms is also None if the log is empty, or its records have no timestamps.
     """

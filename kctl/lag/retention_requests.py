@@ -42,7 +42,7 @@ def _timestamp(row: Any) -> int | None:
 
 
 def fetch_retention(client: ClusterClient, topics: Collection[str]) -> dict[str, TopicRetention | KctlError]:
-    """Return the retention configs of each topic, defaults included; a topic's failure is its value."""
+    """Return the retention configs of each topic, with defaults; for a topic that failed, the KctlError."""
     return {
         name: values
         if isinstance(values, KctlError)
@@ -58,7 +58,7 @@ def fetch_retention(client: ClusterClient, topics: Collection[str]) -> dict[str,
 
 
 def fetch_log_configs(client: ClusterClient, topics: Collection[str]) -> dict[str, LogConfig | KctlError]:
-    """Return all configs that determine log contents, defaults included; a topic's failure is its value."""
+    """Return all configs that determine log contents, with defaults; for a topic that failed, the KctlError."""
     names = {field: field.replace("_", ".") for field in LogConfig._fields if field != "topic"}
     configs: dict[str, LogConfig | KctlError] = {}
     for topic, values in fetch_config_values(client, topics, tuple(names.values())).items():
@@ -75,7 +75,7 @@ def fetch_log_configs(client: ClusterClient, topics: Collection[str]) -> dict[st
 def fetch_config_values(
     client: ClusterClient, topics: Collection[str], names: Sequence[str]
 ) -> dict[str, dict[str, str | None] | KctlError]:
-    """Return the configs `names` of each topic, defaults included, as broker text; a topic's failure is its value.
+    """Return these configs of each topic, with defaults, as text; for a topic that failed, the KctlError.
 
     Any broker can describe any topic. Topics that the user may not describe are NotAuthorized.
     """

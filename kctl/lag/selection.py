@@ -1,4 +1,4 @@
-"""Selection of groups and topics by name, glob and regular expression. Pure.
+"""Select groups and topics by name, glob and regular expression. Pure.
 
 A regular expression (`--match`, as in every command) must match the whole name. A glob has * (anything), ? (one
 character) and [abc], as in a shell, and is case-sensitive. Brackets escape these characters: a[*]b. A leading !

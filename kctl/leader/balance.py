@@ -1,4 +1,4 @@
-"""Balances leaders over brokers: reorders replicas, which copies nothing, then elects leaders.
+"""Balance leaders over brokers: reorder replicas, which copies nothing, then elect leaders.
 
 There is no journal: a reorder alone is harmless, partitions are independent, and an interrupted balance can be run
 again, because it plans from the current state.
@@ -62,7 +62,9 @@ class BrokerBalance:
 
 @dataclass
 class LeaderBalance:
-    """plan: the reorders, with a lower bound. elections: of all partitions that need one afterwards.
+    """A balance of leaders, planned or carried out.
+
+    plan: the reorders, with a lower bound. elections: of all partitions that need one afterwards.
 
     failed: partitions that could not be reordered, with the reason.
     """
@@ -94,7 +96,7 @@ class LeaderBalance:
 
 
 def plan_balance(client: ClusterClient, topics: Sequence[str] = (), match: Sequence[str] = ()) -> LeaderBalance:
-    """Plan the fewest changes of preferred leaders that balance them over the live brokers.
+    """Plan the fewest changes to preferred leaders that balance them over the live brokers.
 
     topics, match: only these topics, and those that match; neither: all. Raises NotFound for unknown topics, Refused
     while partitions are being reassigned or a reassignment of kctl is unfinished on this machine.
@@ -155,8 +157,8 @@ def balance(
 ) -> LeaderBalance:
     """Reorder, read back, elect, and count the leaders again.
 
-    A partition whose replicas have changed since the plan is skipped and listed in `failed`. timeout_s: the limit of
-    the wait for each batch. Raises what `alter_reassignments` and `carry_out` raise if nothing was done.
+    A partition whose replicas have changed since the plan is skipped and listed in `failed`. timeout_s: time limit for
+    each batch. Raises the errors of `alter_reassignments` and `carry_out` if nothing was done.
     """
     failed: dict[TopicPartition, str] = {}
     rows = planned.reorders

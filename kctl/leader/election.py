@@ -1,4 +1,4 @@
-"""Plans elections, carries them out in batches, and reads back the leaders, which decide the result."""
+"""Plan leader elections, carry them out in batches, and read back the leaders. The leaders decide the result."""
 
 from __future__ import annotations
 
@@ -51,7 +51,9 @@ def choose(
     match: Sequence[str] = (),
     partitions: Sequence[int] | None = None,
 ) -> tuple[ClusterState, list[PartitionState]]:
-    """Return the selected partitions. Neither topics nor match: all topics. partitions: of each topic; None for all.
+    """Return the selected partitions.
+
+    topics, match: select topics (default: all). partitions: of each topic (default: all).
 
     Raises NotFound for topics and partitions that do not exist, UsageError for invalid names and patterns.
     """
@@ -64,7 +66,7 @@ def choose(
 def choose_each(
     client: ClusterClient, partitions: Collection[TopicPartition]
 ) -> tuple[ClusterState, list[PartitionState]]:
-    """Return the partitions of a list, which may be of many topics. Raises NotFound, UsageError."""
+    """Return the state of each listed partition. Raises NotFound, UsageError."""
     from kctl.cluster.topics import known_topics
 
     state = known_topics(client, sorted({tp.topic for tp in partitions}))
@@ -98,10 +100,10 @@ def plan_unclean(
 ) -> list[Election]:
     """Return an election for each partition without a leader. Pure.
 
-    The controller takes the first live replica in the order of the assignment, in sync or not
+    The controller elects the first live replica in the order of the assignment, in sync or not
     (PartitionLeaderElectionAlgorithms.offlinePartitionLeaderElection). named: partitions were selected one by one; a
-    partition with a leader then raises Refused. eligible: replicas that can lead without a loss; if there are any, no
-    other is proposed. ignore_eligible: except if they are down.
+    partition with a leader then raises Refused. eligible: replicas that can lead without data loss; a partition that
+    has any is skipped. ignore_eligible: do not skip it if all of them are down.
     """
     plan = []
     for p in partitions:
@@ -116,13 +118,13 @@ def plan_unclean(
         alive = [node for node in p.replicas if node in state.brokers]
         in_sync = [node for node in alive if node in p.isr]
         candidate = next(iter(in_sync or alive), None)
-        reason = _against_unclean(state, p, alive, (eligible or {}).get(p.tp, NONE_ELIGIBLE), ignore_eligible)
+        reason = _reason_against_unclean(state, p, alive, (eligible or {}).get(p.tp, NONE_ELIGIBLE), ignore_eligible)
         result = ItemResult.SKIPPED if reason else ItemResult.WOULD_ELECT
         plan.append(Election(p.topic, p.partition, None, candidate if alive else None, result, reason))
     return plan
 
 
-def _against_unclean(
+def _reason_against_unclean(
     state: ClusterState, p: PartitionState, alive: Sequence[int], eligible: Eligible, ignore_eligible: bool
 ) -> str | None:
     """Return why an unclean election is not allowed."""
@@ -147,9 +149,9 @@ def carry_out(
     timeout_s: float = 30.0,
     on_progress: OnProgress | None = None,
 ) -> list[Election]:
-    """Carry out the elections in batches, and return each with the leader that was read back.
+    """Carry out the elections in batches. Return each with the leader that was read back.
 
-    timeout_s: the wait for the new leaders of one batch. Raises what elect_leaders raises if nothing was done.
+    timeout_s: time limit for the new leaders of one batch. Raises the error of elect_leaders if nothing was done.
     """
     todo = [row for row in plan if row.result is ItemResult.WOULD_ELECT]
     done: dict[TopicPartition, Election] = {}
@@ -175,7 +177,7 @@ def _read_back(
     unclean: bool,
     timeout_s: float,
 ) -> dict[TopicPartition, Election]:
-    """Wait until brokers report the new leaders. Refused elections are read back once, without a wait."""
+    """Wait until brokers report the new leaders. Rejected elections are read back once, without waiting."""
     deadline = Deadline(timeout_s)
     waiting = {row.tp: row for row in batch}
     done: dict[TopicPartition, Election] = {}
@@ -223,6 +225,6 @@ def require_elected(plan: Sequence[Election]) -> None:
 
 
 def first_few(lines: Sequence[str]) -> str:
-    """Return the first lines, and how many more there are."""
+    """Return the first three lines, and the number of the others."""
     more = f"; and {len(lines) - 3} more" if len(lines) > 3 else ""
     return "; ".join(lines[:3]) + more

@@ -1,6 +1,6 @@
 """The losses of an unclean election, as far as live brokers know.
 
-Records that only replicas on dead brokers have cannot be counted. Known are the log end offset of the replica that
+Records that only replicas on dead brokers have cannot be counted. What is known: the log end offset of the replica that
 would lead (everything after it is lost), the log end offsets of the other live replicas (they are truncated to the new
 leader's), and committed offsets (an offset after the new end existed). Eligible leader replicas (KIP-966) that are down
 have every committed record: then no known loss does not mean no loss.

@@ -37,7 +37,7 @@ def elect_preferred(
     timeout_s: float,
     dry_run: bool = False,
 ) -> list[Election]:
-    """Elect the preferred leaders of partitions that another replica leads. Raises what `carry_out` raises."""
+    """Elect the preferred leaders of partitions that another replica leads. Raises the errors of `carry_out`."""
     plan = plan_preferred(state, partitions)
     if dry_run or not any(row.result is ItemResult.WOULD_ELECT for row in plan):
         return plan
@@ -69,7 +69,7 @@ def elect_unclean(
 ) -> UncleanElection:
     """Elect leaders of partitions without one; records that exist only on replicas that are down are lost.
 
-    named, ignore_eligible: see plan_unclean. Raises what plan_unclean and carry_out raise.
+    named, ignore_eligible: see plan_unclean. Raises the errors of plan_unclean and carry_out.
     """
     eligible = read_eligible(client, [p.tp for p in partitions if p.offline])
     plan = plan_unclean(state, partitions, named=named, eligible=eligible, ignore_eligible=ignore_eligible)
@@ -103,7 +103,7 @@ def balance_leaders(
 ) -> LeaderBalance:
     """Balance leaders; topics, match: see plan_balance. report: called with the plan first.
 
-    Raises what plan_balance and `balance` raise.
+    Raises the errors of plan_balance and `balance`.
     """
     planned = balancing.plan_balance(client, topics, match)
     report(planned)

@@ -25,7 +25,7 @@ _PERCENTAGE = "leader.imbalance.per.broker.percentage"
 def read_leader_status(client: ClusterClient, topics: Sequence[str] = (), match: Sequence[str] = ()) -> LeaderStatus:
     """Return the leader status. topics, match: only these topics; neither: all, as the controller counts.
 
-    Raises NotFound, UsageError (an invalid name or pattern), and what ClusterClient.metadata raises.
+    Raises NotFound, UsageError (an invalid name or pattern), and the errors of ClusterClient.metadata.
     """
     from kctl.cluster.topics import only_chosen
 

@@ -10,8 +10,11 @@ BuiltinArgumentKind = Literal["text", "duration", "condition", "texts", "mapping
 
 @dataclass(frozen=True, slots=True)
 class BuiltinArgument:
-    """An argument of a built-in step. kind: "condition" is an expression without braces; with `many` also a list of
-    them. literal: expressions are not allowed."""
+    """An argument of a built-in step.
+
+    kind: "condition" is an expression without braces; with `many` also a list of them. literal: expressions are not
+    allowed.
+    """
 
     name: str
     kind: BuiltinArgumentKind
@@ -24,8 +27,11 @@ class BuiltinArgument:
 
 @dataclass(frozen=True, slots=True)
 class BuiltinStep:
-    """A built-in step. short: the argument set by a value that is not a mapping. one_of: exactly one of these arguments
-    is required. free: accepts any names (`set`). changes: it may change something."""
+    """A built-in step.
+
+    short: the argument set by a value that is not a mapping. one_of: exactly one of these arguments is required. free:
+    accepts any names (`set`). changes: it may change something.
+    """
 
     name: str
     summary: str

@@ -58,8 +58,11 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter of a playbook. default: None if there is none, which makes the parameter required, unless it is null
-    itself. secret: never stored or displayed."""
+    """A parameter of a playbook.
+
+    default: None if there is none, which makes the parameter required, unless it is null itself. secret: never stored
+    or displayed.
+    """
 
     name: str
     type: ParameterType
@@ -113,8 +116,11 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Playbook:
-    """A playbook. source: the file; None if it was not read from a file. text: the content as read; digest: its SHA-256
-    in hex. unread: names that unreadable steps would register; None if all steps are readable."""
+    """A playbook.
+
+    source: the file; None if it was not read from a file. text: the content as read; digest: its SHA-256 in hex.
+    unread: names that unreadable steps would register; None if all steps are readable.
+    """
 
     name: str
     description: str

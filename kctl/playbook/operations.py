@@ -43,8 +43,11 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """An operation. name: "topic.create". command: ("topic", "create"). changes: it changes something unless it is a
-    dry run. dry_run: it supports dry runs. changes_with: the argument without which it changes nothing."""
+    """An operation.
+
+    name: "topic.create". command: ("topic", "create"). changes: it changes something unless it is a dry run. dry_run:
+    it supports dry runs. changes_with: the argument without which it changes nothing.
+    """
 
     name: str
     command: tuple[str, ...]

@@ -15,8 +15,11 @@ from kctl.playbook.shipped import PlaybookFile, find, text_of
 
 @dataclass(frozen=True, slots=True)
 class PlaybookSummary:
-    """A row of the list. changes: whether a step changes something; None: the playbook is unreadable. problems: number
-    of problems that lint reports."""
+    """A row of the list.
+
+    changes: whether a step changes something; None: the playbook is unreadable. problems: number of problems that lint
+    reports.
+    """
 
     name: str
     description: str
@@ -43,8 +46,11 @@ class ParameterDetails:
 
 @dataclass(frozen=True, slots=True)
 class StepDetails:
-    """A step. step: its id. part: "steps", "on_failure" or "finally". operation: or the kind of a built-in step; for an
-    include with the name of the included playbook. changes: it may change something. dry_run: it supports dry runs."""
+    """A step.
+
+    step: its id. part: "steps", "on_failure" or "finally". operation: or the kind of a built-in step; for an include
+    with the name of the included playbook. changes: it may change something. dry_run: it supports dry runs.
+    """
 
     step: str
     name: str
@@ -137,8 +143,10 @@ def _steps(playbook: Playbook, definitions: Operations) -> Iterator[StepDetails]
 
 
 class _Effects:
-    """The effects of steps: changes, and support for dry runs. A playbook that is included several times is read once
-    per depth."""
+    """The effects of steps: changes, and support for dry runs.
+
+    A playbook that is included several times is read once per depth.
+    """
 
     def __init__(self, definitions: Operations) -> None:
         self._definitions = definitions

@@ -113,8 +113,10 @@ def read_values(playbook: Playbook, path: Path, *, warn: Warn = ignore) -> dict[
 
 
 def included(playbook: Playbook, inputs: Mapping[str, Any], secrets: frozenset[str]) -> Values:
-    """Return the values for an included playbook. secrets: parameters whose values come from secrets of the includer.
-    Raises UsageError."""
+    """Return the values for an included playbook.
+
+    secrets: parameters whose values come from secrets of the includer. Raises UsageError.
+    """
     wrong: list[str] = []
     typed_values: dict[str, Any] = {}
     for name, value in inputs.items():

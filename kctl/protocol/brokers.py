@@ -137,7 +137,7 @@ class Brokers:
         return outcomes | self.dial_known(brokers_by_id, deadline)
 
     def dial_known(self, brokers: Mapping[int, Broker], deadline: Deadline) -> dict[int, Connection | KctlError]:
-        """Like `dial`, without lookups or changes of this object. Thread-safe."""
+        """Like `dial`, without lookups or changes to this object. Thread-safe."""
         addresses = {node: Address(broker.host, broker.port) for node, broker in brokers.items()}
         opened = preflight.open_all(addresses, self._dialer, deadline, check=self._check)
         return {

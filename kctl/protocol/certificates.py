@@ -21,7 +21,9 @@ _TOO_SMALL = {
     "CA_KEY_TOO_SMALL": "the key of a CA in it is too small",
 }
 _WEAK_DIGEST = ("CA_MD_TOO_WEAK", "MD_TOO_WEAK")
-LESS_STRICT = "ask OpenSSL for less: ssl_ciphers (ssl.cipher.suites in client properties) DEFAULT@SECLEVEL=0"
+LESS_STRICT = (
+    "lower OpenSSL's security level: set ssl_ciphers (ssl.cipher.suites in client properties) to DEFAULT@SECLEVEL=0"
+)
 # Object identifiers of signatures, in DER (RFC 3279)
 _DIGESTS = {
     bytes.fromhex("06092a864886f70d010104"): "MD5",
@@ -84,26 +86,26 @@ def _load(context: ssl.SSLContext, certfile: str, keyfile: str | None, password:
         )
     blocks = pem_blocks(_pem_text("ssl_keyfile", keyfile, "keystore")) if keyfile else chain
     key = next((block for block in blocks if block.is_key), None)
-    place = f"ssl_keyfile {keyfile}" if keyfile else where
+    key_source = f"ssl_keyfile {keyfile}" if keyfile else where
     if key is None:
-        raise UsageError(f"{place} has no private key", hint="set ssl_keyfile to the key of the certificate")
+        raise UsageError(f"{key_source} has no private key", hint="set ssl_keyfile to the key of the certificate")
     if key.encrypted and not password:
         raise UsageError(
-            f"the key in {place} is encrypted, and there is no password for it",
+            f"the key in {key_source} is encrypted, and there is no password for it",
             hint="set ssl_key_password_env or ssl_key_password_file (ssl.key.password in client properties)",
         )
     try:
         context.load_cert_chain(certfile, keyfile, password=password or "")
     except (OSError, ValueError) as exc:
-        raise _unusable(exc, where, place, key, chain) from None
+        raise _unusable(exc, where, key_source, key, chain) from None
 
 
-def _unusable(exc: Exception, where: str, place: str, key: PemBlock, chain: list[PemBlock]) -> UsageError:
+def _unusable(exc: Exception, where: str, key_source: str, key: PemBlock, chain: list[PemBlock]) -> UsageError:
     reason = getattr(exc, "reason", None) or ""
     if reason in _MISMATCH:
         first = "" if len(chain) < 3 else "; the client's own certificate must be the first"
         return UsageError(
-            f"the key in {place} does not belong to the certificate in {where}",
+            f"the key in {key_source} does not belong to the certificate in {where}",
             hint=f"set ssl_keyfile to the key of that certificate{first}",
         )
     if reason in _TOO_SMALL or reason in _WEAK_DIGEST:
@@ -120,12 +122,12 @@ def _unusable(exc: Exception, where: str, place: str, key: PemBlock, chain: list
             )
     if key.encrypted and _is_whole(key):
         return UsageError(
-            f"the password of the key in {place} is wrong",
+            f"the password of the key in {key_source} is wrong",
             hint="check ssl_key_password_env or ssl_key_password_file (ssl.key.password in client properties)",
         )
     detail = f" ({reason.lower().replace('_', ' ')})" if reason else ""
     return UsageError(
-        f"the key in {place} is damaged or of an unknown type{detail}", hint="convert it again with openssl pkey"
+        f"the key in {key_source} is damaged or of an unknown type{detail}", hint="convert it again with openssl pkey"
     )
 
 

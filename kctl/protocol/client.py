@@ -77,7 +77,7 @@ class ClusterClient:
         self.target = replace(target, cluster_id=state.cluster_id, advertised=advertised)
         self.warnings = tuple(error.message for error in self._brokers.failures.values())
         self._silence = Silence()
-        self._last: Deadline | None = None
+        self._outer_deadline: Deadline | None = None
 
     def __enter__(self) -> ClusterClient:
         return self
@@ -102,9 +102,9 @@ class ClusterClient:
         """Return brokers, controller and topics. topics: None for all, empty for none; unknown ones are absent.
 
         Never creates a topic. 100,000 partitions take about half a CPU second. operations: also request the operations
-        that the user may perform on each topic.
-        Raises NotAuthorized for a topic that may not be described (with keep_errors it is in the state's `failed`),
-        ConnectionFailed's subclasses; NotSupported for `operations` before Kafka 2.3.
+        that the user may perform on each topic. Raises NotAuthorized for a topic that may not be described (with
+        keep_errors it is in the state's `failed`), subclasses of ConnectionFailed, NotSupported for `operations` before
+        Kafka 2.3.
         """
         request = MetadataRequest(topics, operations=operations, keep_errors=keep_errors)
         deadline = self._deadline(timeout_s)
@@ -212,25 +212,25 @@ class ClusterClient:
         For many requests in a row. Elsewhere, kctl sends requests to such a broker again after a while
         (kctl.protocol.silence).
         """
-        self._silence.for_good = True
+        self._silence.skip_permanently = True
         try:
             yield
         finally:
-            self._silence.for_good = False
+            self._silence.skip_permanently = False
             self._silence.forget()
 
     @contextmanager
     def ending_by(self, deadline: Deadline) -> Iterator[None]:
         """Limit each call in the block to this deadline, in addition to its own limit."""
-        self._last = deadline
+        self._outer_deadline = deadline
         try:
             yield
         finally:
-            self._last = None
+            self._outer_deadline = None
 
     def _deadline(self, timeout_s: float | None) -> Deadline:
         seconds = self._silence.limit_s(timeout_s or self.timeout_s)
-        return Deadline(seconds) if self._last is None else self._last.at_most(seconds)
+        return Deadline(seconds) if self._outer_deadline is None else self._outer_deadline.at_most(seconds)
 
     def _ask(
         self, requests: Mapping[int | None, Any], timeout_s: float | None, changes: bool | None
@@ -255,10 +255,10 @@ class ClusterClient:
     def send_to_controller(self, request: Any, *, timeout_s: float | None = None) -> Any:
         """Send a request to the current controller. Retries after NOT_CONTROLLER, since nothing was changed.
 
-        Raises what `send` raises, and OperationFailed if there is no controller.
+        Raises the errors of `send`, and OperationFailed if there is no controller.
         """
         deadline = self._deadline(timeout_s)
-        patience = deadline.at_most(_ELECTION_WAIT_S)
+        retry_deadline = deadline.at_most(_ELECTION_WAIT_S)
         while True:
             problem: KctlError
             controller = self._brokers.refresh(deadline).controller_id
@@ -283,7 +283,7 @@ class ClusterClient:
                     if not _has_error(answer, ErrorCode.NOT_CONTROLLER):
                         return answer
                     problem = error_for(ErrorCode.NOT_CONTROLLER, None, subject=f"broker {controller}")
-            if patience.expired:
+            if retry_deadline.expired:
                 raise problem
             time.sleep(_ELECTION_POLL_S)
 

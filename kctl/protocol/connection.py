@@ -234,7 +234,7 @@ class Connection:
         flexible: bool = False,
         flexible_answer: bool | None = None,
     ) -> wire.Reader:
-        """Send one request of kctl.protocol.wire and return the reader of the response.
+        """Send a request encoded by kctl.protocol.wire, and return a reader of the response.
 
         flexible_answer: whether the response is flexible (default: like the request).
         """
@@ -291,7 +291,7 @@ class Connection:
     def read(self, deadline: Deadline) -> bytes:
         """Receive one frame, without its size field.
 
-        An error closes the connection, so that a late response is not taken for that of a later request.
+        An error closes the connection, so that a late response is not mistaken for the response to a later request.
         """
         head = self._take(INT32.size, deadline)
         (size,) = INT32.unpack(head)
@@ -374,7 +374,7 @@ class Connection:
 
 
 def _pieces(data: bytes) -> Iterator[memoryview]:
-    """Send data in small pieces, because the timeout of a TLS socket applies to each record, not to the whole."""
+    """Yield data in small pieces, because the timeout of a TLS socket applies to each record, not to the whole."""
     view = memoryview(data)
     for start in range(0, len(view), _CHUNK):
         yield view[start : start + _CHUNK]

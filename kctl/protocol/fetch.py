@@ -17,7 +17,7 @@ def fetch_request(
     *,
     partition_bytes: int,
     max_bytes: int,
-    patience_ms: int = 0,
+    max_wait_ms: int = 0,
     read_committed: bool = False,
 ) -> object:
     """Return a request for batches from each partition's offset on; read_committed: up to the last stable offset.
@@ -42,7 +42,7 @@ def fetch_request(
         )
     return FetchRequest(
         replica_id=-1,
-        max_wait_ms=patience_ms,
+        max_wait_ms=max_wait_ms,
         min_bytes=1,
         max_bytes=max_bytes,
         isolation_level=int(read_committed),

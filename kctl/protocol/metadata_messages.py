@@ -56,7 +56,7 @@ class MetadataRequest:
         return encode_metadata(version, names, operations=self._operations)
 
     def read(self, reader: Reader, version: int) -> ClusterState:
-        """Return the response without topics that were not requested. Raises what `decode_metadata` raises."""
+        """Return the response without topics that were not requested. Raises the errors of `decode_metadata`."""
         state = decode_metadata(reader, version, keep_errors=self._keep_errors or version < _METADATA_NO_CREATION)
         if self.topics is None or version >= _METADATA_NO_CREATION:
             return state

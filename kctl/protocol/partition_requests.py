@@ -1,4 +1,4 @@
-"""Changes of many partitions by the controller, in several requests, with an outcome for each partition."""
+"""Change many partitions through the controller, in several requests, with an outcome for each partition."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ def _quorum_in(answer: Any) -> Quorum:
 def controller_of(client: ClusterClient, state: ClusterState) -> tuple[int | None, str | None]:
     """Return the controller, or why it is unknown. Raises subclasses of ConnectionFailed.
 
-    With KRaft, Metadata names a random broker as the controller, so the quorum is asked.
+    With KRaft, Metadata names a random broker as the controller, so the quorum is queried instead.
     """
     try:
         quorum = describe_quorum(client)

@@ -1,4 +1,4 @@
-"""Bytes from a peer, in portions of a requested size, with a deadline that a slow peer cannot extend."""
+"""Receive an exact number of bytes from a peer, with a deadline that a slow peer cannot extend."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _CHUNK = 256 * 1024
 
 
 class ReceiveBuffer:
-    """The bytes that have arrived and have not been taken.
+    """The bytes that have arrived but have not been taken yet.
 
-    late_reads: data that has already arrived is read even after the deadline, because another peer may have used up the
-    time. A peer that sends byte after byte gets no more than this number of reads.
+    late_reads: maximum number of reads after the deadline. They receive data that has already arrived, because another
+    peer may have used up the time. The limit stops a peer that sends one byte at a time.
     """
 
     def __init__(self, *, late_reads: int) -> None:

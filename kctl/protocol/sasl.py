@@ -109,7 +109,7 @@ class Exchanging(Protocol):
 def log_in(connection: Exchanging, security: Security, deadline: Deadline) -> int:
     """Log in, and return the session lifetime in ms; 0 if the session does not expire.
 
-    Raises AuthenticationFailed, NotSupported for a broker before 1.0, ConnectionFailed's subclasses, WireError.
+    Raises AuthenticationFailed, NotSupported for a broker before 1.0, subclasses of ConnectionFailed, WireError.
     """
     assert security.sasl_mechanism
     _handshake(connection, security, deadline)

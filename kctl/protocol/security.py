@@ -54,15 +54,18 @@ class StoredSecurity(Security):
     So a command that does not log in (`kctl zk ls`) works without the password.
     """
 
-    __slots__ = ("_places", "_warn")
+    __slots__ = ("_secret_locations", "_warn")
 
     def __init__(
-        self, places: dict[str, tuple[str | None, str | None]], warn: Callable[[str], None] | None, **settings: Any
+        self,
+        secret_locations: dict[str, tuple[str | None, str | None]],
+        warn: Callable[[str], None] | None,
+        **settings: Any,
     ) -> None:
         super().__init__(**settings)
-        for name in places:
+        for name in secret_locations:
             object.__delattr__(self, name)  # so that __getattr__ is called
-        object.__setattr__(self, "_places", places)
+        object.__setattr__(self, "_secret_locations", secret_locations)
         object.__setattr__(self, "_warn", warn)
 
     def __getattr__(self, name: str) -> Any:
@@ -70,7 +73,7 @@ class StoredSecurity(Security):
             raise AttributeError(name)
         from kctl.base.secrets import ignore, read_secret
 
-        value = read_secret(name, *self._places[name], warn=self._warn or ignore)
+        value = read_secret(name, *self._secret_locations[name], warn=self._warn or ignore)
         object.__setattr__(self, name, value)
         return value
 
@@ -112,13 +115,13 @@ class SecuritySettings:
             "ssl_protocols": self.ssl_protocols,
             "ssl_ciphers": self.ssl_ciphers,
         }
-        places = {
+        secret_locations = {
             "sasl_password": (self.sasl_password_env, self.sasl_password_file),
             "ssl_key_password": (self.ssl_key_password_env, self.ssl_key_password_file),
         }
-        if not any(any(place) for place in places.values()):
-            return Security(**settings)  # type: ignore[arg-type]  # as above
-        return StoredSecurity(places, warn, **settings)
+        if not any(any(location) for location in secret_locations.values()):
+            return Security(**settings)  # type: ignore[arg-type]
+        return StoredSecurity(secret_locations, warn, **settings)
 
 
 NO_SECURITY = Security()

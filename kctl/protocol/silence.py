@@ -16,14 +16,18 @@ _FLOOR_SHARE = 0.25
 
 
 class Silence:
-    """The lost time of one client. Time that passes without a timeout is credited: a long operation recovers."""
+    """The lost time of one client.
+
+    Time that passes without a timeout is credited: a long operation recovers. skip_permanently: skip a silent broker
+    until `forget`.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lost_s = 0.0
         self._as_of = 0.0
         self._quiet: dict[int, tuple[float, ConnectionTimedOut]] = {}  # node → skipped until, and the timeout
-        self.for_good = False
+        self.skip_permanently = False
 
     def limit_s(self, seconds: float) -> float:
         """Return the limit now for a request whose own limit is `seconds`."""
@@ -39,10 +43,10 @@ class Silence:
     def skip(self, node: int, error: ConnectionTimedOut, since: float) -> None:
         """Record that a broker did not respond to a request sent at `since`."""
         now = self._clock()
-        self._quiet[node] = (float("inf") if self.for_good else now + now - since, error)
+        self._quiet[node] = (float("inf") if self.skip_permanently else now + now - since, error)
 
     def of(self, node: int) -> ConnectionTimedOut | None:
-        """Return the timeout because of which a broker is skipped now; None if kctl may send requests to it."""
+        """Return the timeout that made kctl skip this broker; None if kctl may send requests to it now."""
         until, error = self._quiet.get(node, (0.0, None))
         return error if self._clock() < until else None
 

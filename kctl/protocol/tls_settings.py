@@ -17,7 +17,10 @@ _OPENSSL_LIST = re.compile(r"[A-Za-z0-9+!@=._:, -]+")
 
 
 class Ciphers(NamedTuple):
-    """openssl: the argument of SSLContext.set_ciphers, "" for TLS 1.3 only. versions: TLS versions of the suites."""
+    """Cipher suites for OpenSSL.
+
+    openssl: the argument of SSLContext.set_ciphers, "" for TLS 1.3 only. versions: TLS versions of the suites.
+    """
 
     openssl: str
     versions: tuple[str, ...]

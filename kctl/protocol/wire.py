@@ -114,19 +114,19 @@ class Reader:
 
 
 def string(text: str) -> bytes:
-    """Return a string of a version that is not flexible."""
+    """Encode a string for a version that is not flexible."""
     raw = text.encode()
     return INT16.pack(len(raw)) + raw
 
 
 def compact_string(text: str) -> bytes:
-    """Return a string of a flexible version."""
+    """Encode a string for a flexible version."""
     raw = text.encode()
     return unsigned_varint(len(raw) + 1) + raw
 
 
 def unsigned_varint(value: int) -> bytes:
-    """Return an integer of 7 bits per byte, lowest first."""
+    """Encode an integer in 7 bits per byte, lowest bits first."""
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
@@ -179,14 +179,14 @@ def decode_api_versions(reader: Reader, version: int = 0) -> tuple[int, dict[int
 
 
 class SaslHandshake(NamedTuple):
-    """error_code 33: the mechanism is not enabled; 34: the listener has no SASL."""
+    """A SaslHandshake response. error_code: 33 if the mechanism is not enabled, 34 if the listener has no SASL."""
 
     error_code: int
     mechanisms: tuple[str, ...]
 
 
 class SaslAuthentication(NamedTuple):
-    """session_lifetime_ms: 0 if the session does not expire."""
+    """A SaslAuthenticate response. session_lifetime_ms: 0 if the session does not expire."""
 
     error_code: int
     error_message: str | None
@@ -210,6 +210,3 @@ def decode_sasl_authenticate(reader: Reader, version: int) -> SaslAuthentication
     error, message, token = reader.int16(), reader.nullable_string(), reader.nullable_bytes()
     lifetime = reader.int64() if version >= 1 else 0
     return SaslAuthentication(error, message, token or b"", max(0, lifetime))
-
-
-# --- Metadata -----------------------------------------------------------------------------------------------------

@@ -1,1 +1,1 @@
-"""Consuming and producing of records."""
+"""Consume and produce records."""

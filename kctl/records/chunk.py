@@ -17,7 +17,7 @@ _NO_HEADERS: tuple[Header, ...] = ()
 class Chunk(NamedTuple):
     """Records in offset order.
 
-    timestamps: ms, −1 if a record has none. headers: by index, only for records with headers. decoded: the decoded
+    timestamps: ms, -1 if a record has none. headers: by index, only for records with headers. decoded: the decoded
     keys and values; None without decoders.
     """
 

@@ -61,7 +61,7 @@ def view(record: Record) -> RecordView:
         topic=record.topic,
         partition=record.partition,
         offset=record.offset,
-        timestamp=_moment(record.timestamp_ms),
+        timestamp=_datetime(record.timestamp_ms),
         timestamp_ms=record.timestamp_ms,
         key=key,
         key_encoding=key_encoding,
@@ -81,7 +81,7 @@ def text_of(data: bytes | None) -> tuple[str | None, str | None]:
         return base64.b64encode(data).decode("ascii"), BASE64
 
 
-def _moment(timestamp_ms: int | None) -> datetime | None:
+def _datetime(timestamp_ms: int | None) -> datetime | None:
     if timestamp_ms is None or timestamp_ms > _LAST_MS:
         return None
     return _EPOCH + timedelta(milliseconds=timestamp_ms)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from kctl.base.text import counted
 from kctl.errors import ConnectionFailed, KctlError, OperationFailed, TimedOut
 from kctl.restart.gate import NAMED, out_of_sync
-from kctl.restart.restart_run import POLL_S, RestartRun, ms, named, share
+from kctl.restart.restart_run import POLL_S, RestartRun, done_and_total, ms, named
 from kctl.restart.steps import BrokerPhase, RestartStep
 
 _LOOKS = 3
@@ -97,7 +97,7 @@ def start_all(run: RestartRun, batch: Sequence[int]) -> list[int]:
 
 
 def _is_there_after_all(run: RestartRun, node: int) -> bool:
-    """Return True for a broker that is up and that this run did not stop: a network failure makes all look down."""
+    """Return True for a broker that is up, and that this run did not stop: a network failure makes all look down."""
     taken_down = run.state.brokers[node].phase in {BrokerPhase.STOPPED, BrokerPhase.STARTING, BrokerPhase.STARTED}
     return not taken_down and run.cluster.answers(node)
 
@@ -116,7 +116,7 @@ def _stop_again(run: RestartRun, node: int) -> None:
 
 
 def _start(run: RestartRun, node: int) -> None:
-    run.reporter.update(f"starting {named(run, [node])}", *share(run))
+    run.reporter.update(f"starting {named(run, [node])}", *done_and_total(run))
     run.entry(RestartStep.START, broker=node)
     if not run.cluster.answers(node):
         run.control.start(node, timeout_s=max(1.0, run.options.broker_timeout_s))
@@ -135,7 +135,7 @@ def _until_they_answer(run: RestartRun, started_at: Mapping[int, float]) -> dict
                 failed[node] = TimedOut(why, hint="read the broker's log")
                 del waiting[node]
         if waiting:
-            run.reporter.update(f"waiting until {named(run, waiting)} responds", *share(run))
+            run.reporter.update(f"waiting until {named(run, waiting)} responds", *done_and_total(run))
             run.clock.sleep(POLL_S)
     return failed
 
@@ -158,7 +158,7 @@ def _settle(run: RestartRun, batch: Sequence[int]) -> float:
                 f"{named(run, batch)} was started, but after {run.options.broker_timeout_s:g} s: {what}",
                 hint="run `kctl cluster diagnose` to see what is behind, or raise --broker-timeout",
             )
-        run.reporter.update(f"{named(run, batch)}: {what or 'in sync, checking again'}", *share(run))
+        run.reporter.update(f"{named(run, batch)}: {what or 'in sync, checking again'}", *done_and_total(run))
         run.clock.sleep(run.options.stable_interval_s if good else min(POLL_S * 2, run.options.stable_interval_s))
 
 

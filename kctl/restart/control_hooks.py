@@ -46,7 +46,7 @@ class HookControl:
         self._act("unpause", broker)
 
     def _act(self, act: Act, broker: int, timeout_s: float | None = None) -> None:
-        """Run the command to its end. Raises OperationFailed with its last lines if its exit code is not 0.
+        """Run the command and wait until it ends. Raises OperationFailed with its last lines if its exit code is not 0.
 
         The command gets no input, so it cannot wait for an answer. Processes that it leaves running must not keep its
         output open.
@@ -65,9 +65,10 @@ def run_command(
     argv: Sequence[str], does: str, limit_s: float, *, longer: str, details: Mapping[str, object],
     run: Callable[..., Ended] = process.run_logged,
 ) -> None:  # fmt: skip
-    """Run one command of hooks.yaml to its end. does: for messages; longer: the setting that raises the limit.
+    """Run one command of hooks.yaml and wait until it ends.
 
-    Raises TimedOut, and OperationFailed with the last lines if the exit code is not 0.
+    does: for messages; longer: the setting that raises the limit. Raises TimedOut, and OperationFailed with the last
+    lines if the exit code is not 0.
     """
     what = f"the command to {does} ({PurePath(argv[0]).name})"
     lines: deque[str] = deque(maxlen=_MAX_LINES)

@@ -30,16 +30,16 @@ class LocalControl:
 
     def stop(self, broker: int, *, timeout_s: float) -> None:
         """Shut the broker down in a controlled way. Raises TimedOut if its process does not end; does not kill it."""
-        self._unless_busy(lifecycle.stop_cluster, broker, timeout_s)
+        self._retry_while_busy(lifecycle.stop_cluster, broker, timeout_s)
 
     def start(self, broker: int, *, timeout_s: float) -> None:
         """Start the broker. On OperationFailed (with the end of its log) and TimedOut, it is stopped again."""
-        self._unless_busy(lifecycle.start_cluster, broker, timeout_s)
+        self._retry_while_busy(lifecycle.start_cluster, broker, timeout_s)
 
-    def _unless_busy(self, act: Callable[..., object], broker: int, timeout_s: float) -> None:
+    def _retry_while_busy(self, act: Callable[..., object], broker: int, timeout_s: float) -> None:
         """Retry while another kctl holds the lock: that is no reason to leave a broker down."""
         deadline = Deadline(timeout_s)
-        patience = deadline.at_most(_BUSY_S)
+        retry_deadline = deadline.at_most(_BUSY_S)
         while True:
             try:
                 act(
@@ -48,7 +48,7 @@ class LocalControl:
                 )  # fmt: skip
                 return
             except Busy:
-                if patience.expired:
+                if retry_deadline.expired:
                     raise
 
     def kill(self, broker: int) -> None:

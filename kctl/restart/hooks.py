@@ -41,7 +41,7 @@ _PLACEHOLDER = re.compile(r"\{([A-Za-z_]+)\}")
 _NAMES = ("id", "host", "port", "rack")
 ZOOKEEPER_ACTS: tuple[Act, ...] = ("kill", "start")
 _SERVER_NAMES = ("host", "port")
-# Values that brokers report are inserted into commands: nothing that ssh would read as an option or a second word.
+# Values that brokers report are inserted into commands. They must not look like an option or a second word to ssh.
 _SAFE = re.compile(r"[A-Za-z0-9_.:%/@+][A-Za-z0-9_.:%/@+-]*")
 
 Commands = Mapping[Act, tuple[str, ...]]
@@ -89,15 +89,15 @@ class Hooks:
         """Return the command as written; None if there is none."""
         return self.single.get(broker, {}).get(act) or self.commands.get(act)
 
-    def reaches(self, broker: Broker, acts: Collection[Act]) -> bool:
-        """Return True if there is a command for each action and the broker's known values suffice for it."""
+    def can_run(self, broker: Broker, acts: Collection[Act]) -> bool:
+        """Return True if there is a command for each action, and the values that it needs are known."""
         try:
             return all(self.argv(act, broker) for act in acts)
         except Refused:
             return False
 
     def argv(self, act: Act, broker: Broker) -> tuple[str, ...]:
-        """Return the command for one broker, whose host is "" if it is down and its address is unknown.
+        """Return the command for one broker. Its host is "" if the broker is down and its address is unknown.
 
         Raises Refused if there is no command, or a value in the command is unknown.
         """
@@ -127,11 +127,11 @@ def _filled(template: tuple[str, ...], value: Callable[[str], str]) -> tuple[str
     return tuple(_PLACEHOLDER.sub(lambda match: value(match[1]), word) for word in template)
 
 
-def _safe(value: object, name: str, whose: str, where: str) -> str:
+def _safe(value: object, name: str, owner: str, where: str) -> str:
     text = str(value)
     if not _SAFE.fullmatch(text):
         raise Refused(
-            f"{whose} reports {name} {printable(text)!r}, which is not safe in a command",
+            f"{owner} reports {name} {printable(text)!r}, which is not safe in a command",
             hint=f"add commands without {{{name}}} {where}",
             reason=Reason.UNSAFE,
         )
@@ -157,14 +157,14 @@ def parse_hooks(data: bytes | str, *, source: str) -> Hooks:
     commands = _commands(document)
     timeout_s = _timeout(document) if "timeout" in document else DEFAULT_TIMEOUT_S
     brokers: dict[int, Commands] = {}
-    for broker, own in _map(document, "brokers", "broker ids").items():
+    for broker, overrides in _map(document, "brokers", "broker ids").items():
         where = document["brokers"].where(broker)
         if not isinstance(broker, int) or broker < 0:
             raise InvalidFile(f"{where}: {broker!r} is not a broker id")
-        if not isinstance(own, YamlMap) or not own:
+        if not isinstance(overrides, YamlMap) or not overrides:
             raise InvalidFile(f"{where}: broker {broker} has no commands", hint="e.g. 3: {stop: [...]}")
-        _check_keys(own, ACTS)
-        brokers[broker] = _commands(own)
+        _check_keys(overrides, ACTS)
+        brokers[broker] = _commands(overrides)
     zookeeper = _zookeeper(document, source) if "zookeeper" in document else None
     if not commands and not brokers and zookeeper is None:
         raise InvalidFile(f"{source}: has no commands", hint=f"supported: {', '.join(ACTS)}")
@@ -180,16 +180,16 @@ def _zookeeper(document: YamlMap, source: str) -> ZookeeperHooks:
         )
     _check_keys(section, (*ZOOKEEPER_ACTS, "servers"))
     single: dict[str, Commands] = {}
-    for server, own in _map(section, "servers", 'servers, "host:port"').items():
+    for server, overrides in _map(section, "servers", 'servers, "host:port"').items():
         where = section["servers"].where(server)
         try:
             address = parse_address(str(server), default_port=DEFAULT_ZOOKEEPER_PORT)
         except UsageError as exc:
             raise InvalidFile(f"{where}: {exc.message}", hint="e.g. zk1.example:2181") from None
-        if not isinstance(own, YamlMap) or not own:
+        if not isinstance(overrides, YamlMap) or not overrides:
             raise InvalidFile(f"{where}: ZooKeeper {address} has no commands", hint="write {kill: [...], start: [...]}")
-        _check_keys(own, ZOOKEEPER_ACTS)
-        single[str(address)] = _commands(own, _SERVER_NAMES)
+        _check_keys(overrides, ZOOKEEPER_ACTS)
+        single[str(address)] = _commands(overrides, _SERVER_NAMES)
     return ZookeeperHooks(source, _commands(section, _SERVER_NAMES), single)
 
 
@@ -198,19 +198,19 @@ def check_brokers(
 ) -> None:
     """Check, as far as possible on this machine, that each action has a command for each broker.
 
-    known: all broker ids of the cluster, if `brokers` are only some. Raises Refused for a missing command, and NotFound
-    for brokers that only the file has and for programs that do not exist.
+    existing: all broker ids of the cluster, if `brokers` has only some of them. Raises Refused for a missing command,
+    and NotFound for a broker that only the file has or for a program that does not exist.
     """
-    there = set(brokers).union(existing or ())
-    unknown = sorted(hooks.single.keys() - there)
+    existing_ids = set(brokers).union(existing or ())
+    unknown = sorted(hooks.single.keys() - existing_ids)
     if unknown:
         raise NotFound(
             f"{hooks.source} has commands for broker {', '.join(map(str, unknown))}, which is not in the cluster",
-            hint=f"brokers of the cluster: {', '.join(map(str, sorted(there)))}",
+            hint=f"brokers of the cluster: {', '.join(map(str, sorted(existing_ids)))}",
         )
     for broker in brokers.values():
         for act in acts:
-            _check_there(hooks.argv(act, broker), hooks.source)
+            _check_program(hooks.argv(act, broker), hooks.source)
 
 
 def check_servers(hooks: ZookeeperHooks, servers: Collection[Address]) -> None:
@@ -223,10 +223,10 @@ def check_servers(hooks: ZookeeperHooks, servers: Collection[Address]) -> None:
         )
     for server in servers:
         for act in ZOOKEEPER_ACTS:
-            _check_there(hooks.argv(act, server), hooks.source)
+            _check_program(hooks.argv(act, server), hooks.source)
 
 
-def _check_there(argv: tuple[str, ...], source: str) -> None:
+def _check_program(argv: tuple[str, ...], source: str) -> None:
     if shutil.which(argv[0]) is None:
         raise NotFound(f"{source}: program {printable(argv[0])} does not exist on this machine")
 

@@ -1,4 +1,4 @@
-"""Reads of a rolling restart from the cluster, whichever broker is down."""
+"""Read the cluster during a rolling restart, even if any one broker is down."""
 
 from __future__ import annotations
 
@@ -276,10 +276,10 @@ class LiveReplicaWatch:
     def __init__(self, target: Target, brokers: Collection[int]) -> None:
         self._target, self._brokers = target, tuple(brokers)
         self._found, self._samples = IsrGaps(), 0
-        self._stop, self._looked = threading.Event(), threading.Event()
+        self._stop, self._first_read = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="kctl-restart-watch", daemon=True)
         self._thread.start()
-        self._looked.wait(_ASK_S)
+        self._first_read.wait(_ASK_S)
 
     def _run(self) -> None:
         before: dict[TopicPartition, int] | None = None
@@ -301,7 +301,7 @@ class LiveReplicaWatch:
                 before = {p.tp: len(p.isr) for p in partitions_of(state)}
             self._found.sample(shrunk_isrs(state, self._brokers, before), time.monotonic())
             self._samples += 1
-            self._looked.set()
+            self._first_read.set()
         if client is not None:
             client.close()
 

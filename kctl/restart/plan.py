@@ -197,7 +197,7 @@ def _first(state: RestartState, there: Collection[int]) -> list[int]:
 
 
 def _with_look(plan: RestartPlan, cluster: Cluster, snapshot: GateSnapshot) -> RestartPlan:
-    """Add what the topics show: unprotected ones, brokers that are down and not in the plan, hidden topics."""
+    """Add what the topics show: unprotected topics, brokers that are down and not in the plan, hidden topics."""
     coming = [row.broker for row in plan.brokers]
     hosts = {node for p in partitions_of(snapshot.state) for node in p.replicas}
     return replace(

@@ -19,7 +19,7 @@ DEFAULT_TIMEOUT_S = 24 * 3600.0
 
 @dataclass(frozen=True, slots=True)
 class RestartOptions:
-    """RestartOptions of a rolling restart.
+    """The options of a rolling restart.
 
     broker_timeout_s: limit for each wait: gate, stop, start, in sync. timeout_s: no broker is stopped after it; brokers
     that are down are still brought back.
@@ -104,6 +104,6 @@ def ms(run: RestartRun, began: float) -> int:
     return round((run.clock.now() - began) * 1000)
 
 
-def share(run: RestartRun) -> tuple[float, float]:
+def done_and_total(run: RestartRun) -> tuple[float, float]:
     done = sum(row.phase is BrokerPhase.DONE for row in run.state.brokers.values())
     return done, len(run.state.brokers)

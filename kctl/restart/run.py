@@ -1,4 +1,4 @@
-"""Carry a rolling restart out, entry by entry of its journal; a new run and a resumed one share the code.
+"""Carry out a rolling restart, entry by entry of its journal. A new run and a resumed one share the code.
 
 For each broker (with --max-unavailable: a few of one rack): gate → stop → no longer listed → start → responds → N
 consecutive checks with every replica in sync. If a broker does not come back, the run ends and stops no other broker.
@@ -13,7 +13,7 @@ from kctl.restart.bring_back import bring_all_back, bring_back, start_all
 from kctl.restart.gate import Blocker, can_stop_together, gate, summary
 from kctl.restart.live_cluster import ReplicaWatch
 from kctl.restart.order import next_batch
-from kctl.restart.restart_run import POLL_S, NotFinished, RestartRun, ms, named, share
+from kctl.restart.restart_run import POLL_S, NotFinished, RestartRun, done_and_total, ms, named
 from kctl.restart.snapshot import GateSnapshot
 from kctl.restart.steps import BrokerPhase, RestartStep, situation
 
@@ -21,7 +21,7 @@ HOW_TO_RESUME = "run the same command again to resume, or add --abandon to disca
 
 
 def carry_out(run: RestartRun) -> None:
-    """Run the restart to its end. Raises NotFinished with the next steps."""
+    """Run the restart until it is complete. Raises NotFinished with the next steps."""
     try:
         _carry_out(run)
     except NotFinished:
@@ -86,13 +86,13 @@ def _gate(run: RestartRun, until: float) -> tuple[tuple[int, ...], ReplicaWatch 
             raise TimedOut(
                 f"{who} cannot be stopped: {summary(problems)}", hint="find the cause: `kctl cluster health`"
             )
-        run.reporter.update(f"waiting to stop {who}: {summary(problems)}", *share(run))
+        run.reporter.update(f"waiting to stop {who}: {summary(problems)}", *done_and_total(run))
         run.clock.sleep(POLL_S * 4)
 
 
 def _next_stop(run: RestartRun) -> tuple[tuple[int, ...], list[Blocker]]:
     """Return the next brokers and their blockers; the controller may have changed. () if one went down by itself."""
-    controller = run.cluster.controller()  # first: with ZooKeeper, every broker is asked, which may take time
+    controller = run.cluster.controller()  # first: with ZooKeeper, every broker is queried, which may take time
     current = run.cluster.snapshot(_remaining(run))
     if not current.up >= set(_remaining(run)):
         return (), []
@@ -167,7 +167,7 @@ def _stop_all(run: RestartRun, batch: Sequence[int]) -> None:
 def _stop(run: RestartRun, node: int) -> None:
     began = run.clock.now()
     until = began + run.options.broker_timeout_s
-    run.reporter.update(f"stopping {named(run, [node])}", *share(run))
+    run.reporter.update(f"stopping {named(run, [node])}", *done_and_total(run))
     run.entry(RestartStep.STOP, broker=node)
     run.control.stop(node, timeout_s=max(1.0, until - run.clock.now()))
     _until_gone(run, node, until)
@@ -182,7 +182,7 @@ def _until_gone(run: RestartRun, node: int, until: float) -> None:
                 f"{named(run, [node])} was stopped, but the cluster still lists it",
                 hint="check that the stop command ends the broker's process",
             )
-        run.reporter.update(f"waiting until the cluster no longer lists {named(run, [node])}", *share(run))
+        run.reporter.update(f"waiting until the cluster no longer lists {named(run, [node])}", *done_and_total(run))
         run.clock.sleep(POLL_S)
 
 
@@ -198,7 +198,7 @@ def _elect(run: RestartRun) -> None:
     if why_not is not None:  # a run that an older kctl started without this check; all its brokers are back
         run.reporter.note(f"{why_not}: preferred leaders are not elected")
         return
-    run.reporter.update("electing the preferred leaders", *share(run))
+    run.reporter.update("electing the preferred leaders", *done_and_total(run))
     run.entry(RestartStep.ELECT)
     election = run.cluster.elect()
     run.elected_count, run.elected_left = election.elected, election.not_elected

@@ -31,15 +31,16 @@ class RestartStep(str, Enum):
 
 
 class BrokerPhase(str, Enum):
-    """The phase of a broker; people see the value.
+    """The phase of a broker; the value is displayed.
 
-    STOPPING, STARTING: started and perhaps not finished. STARTED: the broker responds; its replicas may not be in sync.
+    STOPPING, STARTING: the action has started and may not have finished. STARTED: the broker responds; its replicas may
+    not be in sync.
     """
 
     PENDING = "not restarted"
-    STOPPING = "in its stop"
+    STOPPING = "being stopped"
     STOPPED = "stopped"
-    STARTING = "in its start"
+    STARTING = "being started"
     STARTED = "started, not in sync yet"
     DONE = "restarted"
 

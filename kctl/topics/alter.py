@@ -1,4 +1,4 @@
-"""Altering topics: add partitions, change configs. Planned, validated by the brokers, applied, and read back.
+"""Alter topics: add partitions, change configs. Planned, validated by the brokers, applied, and read back.
 
 Many topics share a request: DescribeConfigs, IncrementalAlterConfigs and CreatePartitions.
 """
@@ -189,7 +189,7 @@ def _create_partitions(
     failed: dict[str, KctlError] = {}
     sent_count = 0
     for chunk in chunks(
-        changes, lambda change: change.partitions or 0, limit=_PARTITIONS_PER_REQUEST, most=PER_REQUEST
+        changes, lambda change: change.partitions or 0, limit=_PARTITIONS_PER_REQUEST, max_rows=PER_REQUEST
     ):
         try:
             response = client.send_to_controller(_partitions_request(chunk, timeout_s, validate_only=validate_only))

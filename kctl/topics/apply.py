@@ -1,4 +1,4 @@
-"""Applying a topics file: compare, plan, change and read back. Topics that are not in the file stay."""
+"""Apply a topics file: compare, plan, change and read back. Topics that are not in the file stay."""
 
 from __future__ import annotations
 

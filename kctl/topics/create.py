@@ -1,4 +1,4 @@
-"""Creating topics: validated by the brokers, created, and read back."""
+"""Create topics: validate them on the brokers, create them, and read them back."""
 
 from __future__ import annotations
 
@@ -242,8 +242,8 @@ def create_topics(
 class _CreateResponses:
     """The controller's responses by topic; created topics have no entry.
 
-    errors: why a topic was not created. unsure: why it is unknown, so that it is read back. existing: topics that
-    existed, with if_not_exists. unanswered: the error of a request that may have been executed.
+    errors: why a topic was not created. unsure: why it is unknown whether a topic was created; it is read back.
+    existing: topics that existed, with if_not_exists. unanswered: the error of a request that may have been executed.
     """
 
     errors: dict[str, str] = field(default_factory=dict)
@@ -255,7 +255,7 @@ class _CreateResponses:
 def _send_requests(
     client: ClusterClient, new: Sequence[NewTopic], timeout_s: float, *, if_not_exists: bool
 ) -> _CreateResponses:
-    """Send the requests. Raises the error of the first one if nothing was done for certain."""
+    """Send the requests. Raises the error of the first one if it certainly changed nothing."""
     response = _CreateResponses()
     for chunk in request_chunks(new):
         if response.unanswered:

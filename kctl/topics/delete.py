@@ -1,4 +1,4 @@
-"""Deleting topics: report what would be lost, delete, and wait until the topics are deleted.
+"""Delete topics: report what would be lost, delete, and wait until the topics are deleted.
 
 With ZooKeeper, a topic disappears from metadata as soon as its deletion starts. The deletion is complete when every
 replica is deleted, which never happens while a broker with a replica is down. Only the controller knows: until then it
@@ -12,8 +12,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from kctl.base.moments import moment_text
 from kctl.base.outcomes import ItemResult
+from kctl.base.timestamps import format_timestamp
 from kctl.cluster.topic_names import check_name
 from kctl.cluster.topics import choose_to_change
 from kctl.errors import (
@@ -126,7 +126,7 @@ def losses(
                 replication_factor=topic.replication_factor,
                 size_bytes=size.bytes,
                 readers=_known_readers(readers, topic.name, complete=not unread),
-                newest_timestamp=moment_text(last.get(topic.name, NOTHING_WRITTEN)),
+                newest_timestamp=format_timestamp(last.get(topic.name, NOTHING_WRITTEN)),
                 known_size_bytes=reported,
             )
         )

@@ -1,4 +1,4 @@
-"""Describing topics: partitions and configs, with sizes and offsets on request."""
+"""Describe topics: partitions and configs, optionally with sizes and offsets."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from kctl.cluster.reassignments import Moving, reassignments_if_told
+from kctl.cluster.reassignments import Moving, reassignments_if_known
 from kctl.cluster.topic_configs import ConfigEntry, ConfigSource, fetch_topic_configs, min_isr_in
 from kctl.cluster.topics import choose, hidden, not_seen
 from kctl.errors import KctlError
@@ -175,7 +175,7 @@ def describe_chosen(client: ClusterClient, state: ClusterState, chosen: Sequence
     if not chosen:
         return []
     configs = fetch_topic_configs(client, [topic.name for topic in chosen], state.brokers)
-    moving = reassignments_if_told(client, state)
+    moving = reassignments_if_known(client, state)
     known_moving = None if isinstance(moving, KctlError) else moving
     return [describe(topic, configs[topic.name], known_moving) for topic in chosen]
 

@@ -1,4 +1,4 @@
-"""Requesting leader elections: preferred since 2.2 (KIP-183), unclean since 2.4 (KIP-460)."""
+"""Request leader elections: preferred since 2.2 (KIP-183), unclean since 2.4 (KIP-460)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def elect_leaders(
 
     partitions: None for all that need an election. unclean: any live replica becomes leader of a partition without one,
     and records that only other replicas have are lost. Otherwise the preferred replica becomes leader if it is in sync.
-    Raises what `ask_controller` raises: nothing was done.
+    Raises the errors of `ask_controller`: nothing was done.
     """
     from kafka.protocol.admin import ElectLeadersRequest
 

@@ -1,4 +1,4 @@
-"""Exporting topics as a file for `kctl topic apply` (kctl.topics.spec)."""
+"""Export topics as a file for `kctl topic apply` (kctl.topics.spec)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Listing topics: partitions, health, and on request sizes and numbers of messages."""
+"""List topics: partitions, health, and optionally sizes and numbers of messages."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ class TopicSummary:
 class ListRequest:
     """The topics to list. match: empty for all. problems: only topics with a partition that has any of them.
 
-    size, count: read sizes and numbers of messages. internal: include internal topics, as any `problems` do.
+    size, count: read sizes and numbers of messages. internal: include internal topics; any `problems` include them as
+    well.
     """
 
     match: Sequence[str] = ()

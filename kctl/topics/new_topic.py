@@ -54,7 +54,7 @@ def parse_assignment(text: str) -> tuple[tuple[int, ...], ...]:
 
 def request_chunks(topics: Sequence[NewTopic]) -> list[Sequence[NewTopic]]:
     """Return the topics in chunks that a controller accepts in one CreateTopics request."""
-    return chunks(topics, _records, limit=_RECORDS_PER_REQUEST, most=_TOPICS_PER_REQUEST)
+    return chunks(topics, _records, limit=_RECORDS_PER_REQUEST, max_rows=_TOPICS_PER_REQUEST)
 
 
 def _records(topic: NewTopic) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from kctl.base.moments import moment_text, parse_moment
+from kctl.base.timestamps import format_timestamp, parse_timestamp
 from kctl.cluster.log_offsets import ByLeader, ask_leaders, read_log_offsets
 from kctl.cluster.offsets import ListedOffset, OffsetSpec, list_offsets_each, listed
 from kctl.cluster.topics import choose, chosen_partitions, not_seen
@@ -66,7 +66,7 @@ class OffsetRow:
 def parse_offset_spec(text: str) -> int:
     """Parse a name of SPECS, its number, or a time, into the ListOffsets timestamp. Raises UsageError."""
     spec = SPECS.get(text.lower(), _NUMBERS.get(text))
-    return parse_moment(text) if spec is None else int(spec)
+    return parse_timestamp(text) if spec is None else int(spec)
 
 
 def list_offsets(
@@ -128,7 +128,7 @@ def read_offsets(client: ClusterClient, request: OffsetRequest) -> OffsetReport:
     doubts, _ = not_seen(client, request.names, chosen)
     offsets, failed = list_offsets(client, partitions, request.offset_spec, listed, state=state)
     rows = [
-        OffsetRow(tp.topic, tp.partition, _non_negative(offsets[tp].offset), moment_text(offsets[tp].timestamp_ms))
+        OffsetRow(tp.topic, tp.partition, _non_negative(offsets[tp].offset), format_timestamp(offsets[tp].timestamp_ms))
         for tp in partitions
         if tp in offsets
     ]
@@ -163,8 +163,8 @@ def _span(start: int, end: int, first: ListedOffset | None, newest: ListedOffset
         log_start_offset=start,
         log_end_offset=end,
         messages=end - start,
-        first_timestamp=moment_text(first.timestamp_ms) if first else None,
-        max_timestamp=moment_text(newest.timestamp_ms) if newest else None,
+        first_timestamp=format_timestamp(first.timestamp_ms) if first else None,
+        max_timestamp=format_timestamp(newest.timestamp_ms) if newest else None,
         max_timestamp_offset=_non_negative(newest.offset) if newest else None,
     )
 

@@ -1,4 +1,4 @@
-"""Consumer groups that read a topic: with committed offsets of it, or with members assigned to it.
+"""Consumer groups that read a topic: they have committed offsets for it, or members assigned to it.
 
 Requests: ListGroups to each broker, DescribeGroups and OffsetFetch to each coordinator, and one for the rights, because
 brokers silently omit groups that the user may not describe.

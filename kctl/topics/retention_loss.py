@@ -36,7 +36,7 @@ Changes = Mapping[str, Sequence[ChangedConfig]]  # by topic
 class RetainedLog:
     """The log of one partition.
 
-    offsets: None if the leader is unreadable. first_retained: the first offset that is young enough, −1 if there is
+    offsets: None if the leader is unreadable. first_retained: the first offset that is young enough, -1 if there is
     none; None if unreadable or not needed.
     """
 

@@ -1,4 +1,4 @@
-"""Deleting records from the beginning of logs (DeleteRecords, KIP-107): planned, applied, and read back.
+"""Delete records from the beginning of logs (DeleteRecords, KIP-107): planned, applied, and read back.
 
 Like kafka-delete-records (org.apache.kafka.tools.DeleteRecordsCommand), whose files are accepted too. The leader moves
 its log start offset; replicas and disks follow.
@@ -146,7 +146,7 @@ def truncate(
 ) -> list[TruncatedPartition]:
     """Delete the planned records, and return the new log starts. Failures of single partitions are in the rows.
 
-    A leader that changed is looked up and asked once more: deleted records stay deleted. Raises NotAuthorized if
+    If a leader has changed, the new leader is queried once more: deleted records stay deleted. Raises NotAuthorized if
     leaders reject all of it for this reason.
     """
     to_delete = {row.tp: row.before_offset for row in rows if row.result is ItemResult.WOULD_DELETE}

@@ -1,4 +1,4 @@
-"""Aborting a transaction in one partition, bypassing its coordinator. WriteTxnMarkers (KIP-664)."""
+"""Abort a transaction in one partition with WriteTxnMarkers (KIP-664), bypassing its coordinator."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from kctl.errors import KctlError, NotFound, OperationFailed, OutcomeUnknown, Reason, Refused
 from kctl.model import PartitionState
 from kctl.protocol.codes import ErrorCode
-from kctl.transactions.hanging import holds
+from kctl.transactions.hanging import will_end
 from kctl.transactions.listing import NEEDS_ALL, all_can_be_listed, describe_transactions, list_transactions
 from kctl.transactions.producers import ProducerState, describe_producers
 
@@ -60,7 +60,7 @@ def refuse_live(client: ClusterClient, producer: ProducerState) -> None:
     for name, state in describe_transactions(client, [row.transactional_id for row in listed]).items():
         if isinstance(state, KctlError):
             raise Refused(f"the coordinator of {name} could not be queried: {state.message}", reason=Reason.UNREADABLE)
-        if holds(state, producer):
+        if will_end(state, producer):
             raise Refused(
                 f"transactional id {name} is {state.state} with {producer.tp} in its transaction: its coordinator will"
                 " end it",
@@ -72,7 +72,7 @@ def refuse_live(client: ClusterClient, producer: ProducerState) -> None:
 def refuse_changed(client: ClusterClient, partition: PartitionState, planned: ProducerState) -> None:
     """Raise Refused or NotFound if the transaction changed during confirmation.
 
-    A marker ends whatever transaction the producer has open when it is written.
+    A marker ends whichever transaction of the producer is open when it is written.
     """
     assert planned.current_transaction_start_offset is not None
     now = find_open(client, partition, planned.current_transaction_start_offset)

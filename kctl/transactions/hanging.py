@@ -35,7 +35,7 @@ class HangingTransaction:
     """A hanging transaction.
 
     last_timestamp: of its last batch; duration_ms: since then; null for a batch without a timestamp. transactional_id:
-    null if no coordinator knows the producer id. coordinator_epoch: see Producer.
+    null if no coordinator knows the producer id. coordinator_epoch: see ProducerState.
     """
 
     topic: str
@@ -103,9 +103,9 @@ def _producers_now(
 def still_open(
     hanging: Iterable[HangingTransaction], now: tuple[Iterable[ProducerState], Collection[TopicPartition]]
 ) -> list[HangingTransaction]:
-    """Return those that are still open: some may have ended while coordinators were queried.
+    """Return the transactions that are still open: some may have ended while coordinators were queried.
 
-    now: current producers, and their partitions; nothing new is known about other partitions.
+    now: current producers, and the partitions that were read again. Transactions in other partitions are kept.
     """
     producers, partitions = now
     open_ = {(producer.tp, producer.producer_id, producer.current_transaction_start_offset) for producer in producers}
@@ -119,7 +119,10 @@ def map_hanging(
     *,
     now: datetime,
 ) -> list[HangingTransaction]:
-    """Apply the rule. Raises the error of a coordinator that knows the producer but could not describe it."""
+    """Return the hanging transactions, according to the rule.
+
+    Raises the error of a coordinator that knows the producer but could not describe it.
+    """
     by_producer = {row.producer_id: row.transactional_id for row in listed}
     hanging = []
     for producer in old:
@@ -127,7 +130,7 @@ def map_hanging(
         state = described.get(name) if name is not None else None
         if isinstance(state, KctlError):
             raise state
-        if state is not None and holds(state, producer):
+        if state is not None and will_end(state, producer):
             continue
         assert producer.current_transaction_start_offset is not None
         last = producer.last_timestamp
@@ -147,7 +150,7 @@ def map_hanging(
     return hanging
 
 
-def holds(state: Transaction, producer: ProducerState) -> bool:
+def will_end(state: Transaction, producer: ProducerState) -> bool:
     """Return True if the coordinator will end this producer's transaction in the partition."""
     return (
         state.producer_id == producer.producer_id

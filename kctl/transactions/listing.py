@@ -195,7 +195,7 @@ def _transaction(row: Any, node: int, now_ms: int) -> Transaction:
         producer_epoch=row.producer_epoch,
         state=row.transaction_state,
         transaction_timeout_ms=row.transaction_timeout_ms,
-        transaction_start_time=moment(row.transaction_start_time_ms) if open_ else None,
+        transaction_start_time=broker_time(row.transaction_start_time_ms) if open_ else None,
         duration_ms=max(0, now_ms - row.transaction_start_time_ms) if open_ else None,
         topic_partitions=[
             str(tp)
@@ -204,7 +204,7 @@ def _transaction(row: Any, node: int, now_ms: int) -> Transaction:
     )
 
 
-def moment(ms: int) -> datetime | None:
+def broker_time(ms: int) -> datetime | None:
     """Return a broker's time; None if it is missing or invalid."""
     try:
         return datetime.fromtimestamp(ms / 1000, timezone.utc) if ms >= 0 else None

@@ -1,4 +1,4 @@
-"""Producers as partitions report them. DescribeProducers (KIP-664), sent to the leaders."""
+"""The producers of partitions, as their leaders report them: DescribeProducers (KIP-664)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from kctl.errors import ConnectionFailed, KctlError, NotSupported
 from kctl.model import PartitionState, TopicPartition
 from kctl.protocol.partition_requests import numbers_by_topic
-from kctl.transactions.listing import moment
+from kctl.transactions.listing import broker_time
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
@@ -45,7 +45,7 @@ def describe_producers(
 ) -> tuple[list[ProducerState], dict[TopicPartition, KctlError]]:
     """Return the producers of partitions, in order, and the error of each unreadable partition.
 
-    Sends one request per leader for all of its partitions, in rounds if there are very many. broker_id: query this
+    Sends one request to each leader, or several in rounds if it leads more than 2,000 partitions. broker_id: query this
     replica instead of the leaders. Raises NotSupported.
     """
     states = list(partitions)
@@ -114,7 +114,7 @@ def _producer(tp: TopicPartition, row: Any) -> ProducerState:
         producer_id=row.producer_id,
         producer_epoch=row.producer_epoch,
         last_sequence=row.last_sequence if row.last_sequence >= 0 else None,
-        last_timestamp=moment(row.last_timestamp),
+        last_timestamp=broker_time(row.last_timestamp),
         coordinator_epoch=row.coordinator_epoch if row.coordinator_epoch >= 0 else None,
         current_transaction_start_offset=row.current_txn_start_offset if row.current_txn_start_offset >= 0 else None,
     )

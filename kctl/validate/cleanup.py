@@ -105,8 +105,10 @@ def delete_all(run_journal: Journal, target: Target, topics: Sequence[str]) -> N
 
 
 def delete(run_journal: Journal, client: ClusterClient, topics: Sequence[str]) -> None:
-    """Delete topics of the run. The controller decides whether a topic exists, as a broker that has just started may
-    not know it yet. Raises OperationFailed if one still exists.
+    """Delete topics of the run.
+
+    The controller decides whether a topic exists, as a broker that has just started may not know it yet. Raises
+    OperationFailed if one still exists.
     """
     rows = [DeletedTopic(topic, ItemResult.WOULD_DELETE, None, None, None, None) for topic in topics]
     failures = []

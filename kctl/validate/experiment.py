@@ -80,8 +80,10 @@ class Experiment:
         note_fault(self.folder, self.faults[-1])
 
     def wait_writes(self, more: int, timeout_s: float) -> None:
-        """Wait for this many more acknowledged records per partition. Raises TimedOut, and OperationFailed if the
-        producer has exited."""
+        """Wait for this many more acknowledged records per partition.
+
+        Raises TimedOut, and OperationFailed if the producer has exited.
+        """
         self.producer.wait_acked(more, timeout_s)
 
     def wait_recovered(self, timeout_s: float) -> None:

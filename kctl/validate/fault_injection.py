@@ -198,8 +198,10 @@ class Breaker:
             self.start(broker, timeout_s=start_s)
 
     def _unpause_or_start(self, broker: int, responds: Callable[[int], bool], start_s: float) -> None:
-        """Unpause a broker, or start it if it has died. Starting a running process does nothing, even if the process is
-        still paused, so the broker must also respond."""
+        """Unpause a broker, or start it if it has died.
+
+        Starting a running process does nothing, even if the process is still paused, so the broker must also respond.
+        """
         failure: KctlError | None = None
         try:
             self.injection.control.unpause(broker)

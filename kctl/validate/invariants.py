@@ -55,8 +55,11 @@ class FindingList(Generic[_Finding]):
 
 @dataclass(frozen=True, slots=True)
 class LostRecord:
-    """A lost record. offset: acknowledged, −1 if the broker reported none. delivered: True if the consumer received
-    it before it was lost; None without a consumer."""
+    """A lost record.
+
+    offset: acknowledged, -1 if the broker reported none. delivered: True if the consumer received it before it was
+    lost; None without a consumer.
+    """
 
     partition: int
     offset: int
@@ -66,8 +69,10 @@ class LostRecord:
 
 @dataclass(frozen=True, slots=True)
 class MisplacedRecord:
-    """A record acknowledged at `offset`, but in the log at found_offset. found_sequence: of the record at `offset`; −1:
-    foreign; None: no record."""
+    """A record acknowledged at `offset`, but in the log at found_offset.
+
+    found_sequence: of the record at `offset`; -1: foreign; None: no record.
+    """
 
     partition: int
     offset: int
@@ -107,7 +112,7 @@ class Hole:
 
 @dataclass(frozen=True, slots=True)
 class RecordPosition:
-    """The position of a record. sequence: −1 for a foreign record."""
+    """The position of a record. sequence: -1 for a foreign record."""
 
     partition: int
     offset: int
@@ -160,7 +165,7 @@ def check(sent_records: SentRecords, log: Log, delivered: DeliveredRecords | Non
 
 
 def _check_log(number: int, partition: SentPartition, log: LogPartition, findings: Findings) -> array[int]:
-    """Check the log alone. Return the first offset of each sequence sent, −1 if it is not in the log."""
+    """Check the log alone. Return the first offset of each sequence sent, -1 if it is not in the log."""
     first_offsets = array("q", (-1,)) * partition.count
     count, expected, highest = partition.count, 0, -1
     for offset, sequence in zip(log.offsets, log.sequences, strict=True):

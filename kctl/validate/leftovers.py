@@ -1,7 +1,7 @@
-"""The journal of a run: topics and faults, recorded before they exist. The run itself cleans up or, if it was killed,
-the next run on this machine. Pure except for the file.
+"""The journal of a run: topics and faults, recorded before they exist.
 
-Each run has a journal in kctl's state folder. A run whose journal has no `end` may have left something.
+The run itself cleans up or, if it was killed, the next run on this machine. Pure except for the file. Each run has a
+journal in kctl's state folder. A run whose journal has no `end` may have left something.
 """
 
 from __future__ import annotations

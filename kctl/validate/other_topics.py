@@ -1,9 +1,9 @@
-"""The effect of an unclean election on other topics: two brokers are down at once, the paused follower and the killed
-leader. Pure except `OtherTopics.read`.
+"""The effect of an unclean election on other topics. Pure except `OtherTopics.read`.
 
-A partition with all replicas on these two brokers and unclean elections enabled would lose records just like the test
-topic: its leader acknowledges alone and is killed, and the follower is elected without those records. Such a pair is
-never selected. Topics that only reject writes during the fault are reported before the run.
+Two brokers are down at once: the paused follower and the killed leader. A partition with all replicas on these two
+brokers and unclean elections enabled would lose records just like the test topic: its leader acknowledges alone and is
+killed, and the follower is elected without those records. Such a pair is never selected. Topics that only reject writes
+during the fault are reported before the run.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class OtherTopics:
     def pair(self) -> Pair | None:
         """Return the leader and the follower of an unclean election, None if every pair has a topic at risk.
 
-        Avoid the controller if possible: its loss would be another test.
+        The controller is avoided if possible: its loss would be a different test.
         """
         others = [broker for broker in self.brokers if broker != self.controller]
         for candidates in (others, self.brokers):
@@ -97,7 +97,7 @@ def on_two(state: ClusterState) -> dict[frozenset[int], list[str]]:
     for p in partitions_of(state):
         if len(set(p.replicas)) == 2 and not p.topic.startswith(PREFIX):
             topics = by_pair.setdefault(frozenset(p.replicas), [])
-            if p.topic not in topics[-1:]:  # partitions come by topic
+            if p.topic not in topics[-1:]:  # partitions are grouped by topic
                 topics.append(p.topic)
     return by_pair
 

@@ -38,9 +38,11 @@ _MAX_PARTITIONS = 64  # of a test topic
 
 @dataclass(frozen=True, slots=True)
 class ValidationOptions:
-    """The producer settings and budgets. min_insync: None for 2, or 1 if writes would stop without a broker. per_s:
-    records per second of a scenario. wait_s: maximum duration of a single wait: for writes, a start, replicas in
-    sync."""
+    """The producer settings and budgets.
+
+    min_insync: None for 2, or 1 if writes would stop without a broker. per_s: records per second of a scenario. wait_s:
+    maximum duration of a single wait: for writes, a start, replicas in sync.
+    """
 
     acks: str = "all"
     idempotent: bool = True
@@ -56,8 +58,11 @@ class ValidationOptions:
 
 @dataclass(frozen=True, slots=True)
 class PlannedScenario:
-    """A scenario of a plan. assignment: replicas of each partition of its topic, preferred leader first. impossible:
-    the reason why this cluster does not support it, else None."""
+    """A scenario of a plan.
+
+    assignment: replicas of each partition of its topic, preferred leader first. impossible: the reason why this cluster
+    does not support it, else None.
+    """
 
     scenario: str
     does: str
@@ -91,8 +96,10 @@ def make_plan(
     *,
     controller: int | None,
 ) -> ValidationPlan:
-    """Wait briefly until the cluster is healthy, then return the plan. Raises Refused if it is unhealthy, or if no
-    scenario is possible."""
+    """Wait briefly until the cluster is healthy, then return the plan.
+
+    Raises Refused if it is unhealthy, or if no scenario is possible.
+    """
     _refuse_without_zookeeper(client.target)
     state = wait_healthy(client, _HEALTHY_S)
     if state.cluster_id is None:
@@ -113,8 +120,11 @@ def make_plan(
 
 
 def _take_snapshot(target: Target, state: ClusterState) -> GateSnapshot:
-    """Return a snapshot of the cluster. Raises Refused if a broker does not respond: until its session expires, a dead
-    broker is still listed, and topics may be created on it."""
+    """Return a snapshot of the cluster.
+
+    Raises Refused if a broker does not respond: until its session expires, a dead broker is still listed, and topics
+    may be created on it.
+    """
     deadline = Deadline(_HEALTHY_S)
     with LiveCluster(target, list(state.brokers.values())) as cluster:
         while True:
@@ -144,7 +154,7 @@ def _plan_all(
 
 
 def _refuse_unmeasured(rows: Sequence[PlannedScenario], other_topics: OtherTopics, budgets: Budgets) -> None:
-    """Refuse a budget that no scenario can exceed: it would prove nothing. Raises Refused."""
+    """Raise Refused for a budget that no scenario can exceed: it would prove nothing."""
     measured = {name for row in rows for name in find(row.scenario).measures}
     if other_topics.controller is not None and other_topics.controller not in other_topics.brokers:
         measured.discard("max_controller_ms")  # no broker that is stopped is the controller
@@ -159,8 +169,10 @@ def _refuse_unmeasured(rows: Sequence[PlannedScenario], other_topics: OtherTopic
 
 
 def _without_two(rows: Sequence[PlannedScenario], snapshot: GateSnapshot) -> list[UnprotectedTopic]:
-    """Return topics affected while the pair of an unclean election is down. Earlier scenarios may move the controller,
-    and thereby the pair."""
+    """Return topics affected while the pair of an unclean election is down.
+
+    Earlier scenarios may move the controller, and thereby the pair.
+    """
     possible = [row for row in rows if row.impossible is None]
     unclean = [row for row in possible if find(row.scenario).unclean]
     pair = unclean[0].assignment[0] if unclean and len(possible) == 1 else None
@@ -252,8 +264,10 @@ def wait_healthy(client: ClusterClient, timeout_s: float, *, ignore: str | None 
 
 
 def refuse_others(client: ClusterClient, cluster_id: str) -> None:
-    """Raise Refused if another machine or user runs a validation, which its topics reveal. Brokers may list
-    deleted topics for a moment."""
+    """Raise Refused if another machine or user runs a validation, which its topics reveal.
+
+    Brokers may list deleted topics for a moment.
+    """
     deadline = Deadline(_DELETED_S)
     while True:
         local_topics = leftovers.topics_of(cluster_id)

@@ -146,8 +146,10 @@ class ValidationRun:
         return self.trials([trial], planned.scenario, self.options.per_s, budgets)[0]
 
     def place(self, planned: PlannedScenario) -> PlannedScenario:
-        """Return the scenario with a new placement of its topic: earlier scenarios moved the controller, and new topics
-        may exist. Raises like `trials`."""
+        """Return the scenario with a new placement of its topic.
+
+        Earlier scenarios moved the controller, and new topics may exist. Raises the errors of `trials`.
+        """
         if not find(planned.scenario).unclean:
             return planned
         try:
@@ -277,8 +279,11 @@ def begin(
     options: ValidationOptions,
     progress: Callable[[str], None],
 ) -> ValidationRun:
-    """Start a run. Raises Busy if another run is active, OperationFailed if the evidence cannot be written, and
-    subclasses of ConnectionFailed."""
+    """Start a run.
+
+    Raises Busy if another run is active, OperationFailed if the evidence cannot be written, and subclasses of
+    ConnectionFailed.
+    """
     run = new_run()[:8]
     folder = leftovers.folder(plan.cluster_id) / f"evidence-{run}"
     try:

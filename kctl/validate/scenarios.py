@@ -15,8 +15,10 @@ _AWAY_S = 10.0  # downtime of a broker after the cluster has noticed it
 
 @dataclass(frozen=True)
 class Scenario:
-    """A scenario. does: its steps in order, for the plan. proves: what a passed run shows. acts: required actions of
-    the broker control. measures: names of the checked budgets; none if writes stop on purpose.
+    """A scenario.
+
+    does: its steps in order, for the plan. proves: what a passed run shows. acts: required actions of the broker
+    control. measures: names of the checked budgets; none if writes stop on purpose.
     """
 
     name: str

@@ -28,9 +28,11 @@ _NAMES = {"kill": "kill -9", "stop": "stop", "pause": "pause"}
 
 @dataclass
 class Stage:
-    """The environment of a scenario. experiments: one, or several under the same faults. more: records per partition
-    that a wait for writes requires. wait_s: maximum duration of a single wait. roles: broker → role, for names of
-    faults."""
+    """The environment of a scenario.
+
+    experiments: one, or several under the same faults. more: records per partition that a wait for writes requires.
+    wait_s: maximum duration of a single wait. roles: broker → role, for names of faults.
+    """
 
     client: ClusterClient
     breaker: Breaker

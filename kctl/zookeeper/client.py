@@ -304,7 +304,7 @@ class ZooKeeper:
             raise self._invalid_response() from None
 
     def _drop(self) -> None:
-        """Close the connection, so that a late response is not taken for the response to another request."""
+        """Close the connection, so that a late response is not mistaken for the response to another request."""
         sock, self._socket = self._socket, None
         self._received.clear()
         if sock is not None:

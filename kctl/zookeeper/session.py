@@ -23,7 +23,7 @@ _RETRY_S = 0.25
 def zookeeper(
     connect: str, *, security: Security = _PLAINTEXT, timeout_s: float = 10.0, timeout_is_total: bool = False
 ) -> Iterator[ZooKeeper]:
-    """Open a read-only client of "host:port,…/chroot". Its paths are relative to the chroot.
+    """Open a read-only client for "host:port,…/chroot". Its paths are relative to the chroot.
 
     timeout_s: for each call; with timeout_is_total, for the whole block. Raises NotFound if the chroot does not exist,
     subclasses of ConnectionFailed within 5 s if no server is reachable, and ConnectionTimedOut if the servers are

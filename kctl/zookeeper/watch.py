@@ -26,7 +26,7 @@ _RECONNECT_POLL_S = 0.1
 
 @dataclass(frozen=True, slots=True)
 class NodeChange:
-    """A change of a node or its children.
+    """A change to a node or its children.
 
     time: when kctl detected the change. path: of the node or the child. value, version: the current ones of the node.
     """

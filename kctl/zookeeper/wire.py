@@ -139,7 +139,7 @@ def connect_request(timeout_ms: int) -> bytes:
 
 
 def session_timeout_ms(frame: bytes) -> int:
-    """Return the session timeout that the server granted (ConnectResponse); 0 if it refused the session."""
+    """Return the session timeout that the server granted (ConnectResponse); 0 if it rejected the session."""
     reader = RecordReader(frame)
     reader.int32()  # protocol version
     return reader.int32()

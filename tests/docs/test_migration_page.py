@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from typer._click.exceptions import ClickException
 
-from kctl.base.moments import parse_moment
+from kctl.base.timestamps import parse_timestamp
 from kctl.base.units import parse_duration_ms
 from kctl.commands import app
 from kctl.commands.terminal.invocation import Invocation
@@ -138,7 +138,7 @@ def fault(words: list[str]) -> str | None:
     return None
 
 
-_READ: dict[str, Any] = {"TIME": parse_moment, "WHEN": parse_offset_spec, "DURATION": parse_duration_ms}
+_READ: dict[str, Any] = {"TIME": parse_timestamp, "WHEN": parse_offset_spec, "DURATION": parse_duration_ms}
 
 
 @pytest.mark.usefixtures("one_command_tree")

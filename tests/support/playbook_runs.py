@@ -20,7 +20,7 @@ from kctl.playbook.operations import Operation, OperationResult, Where
 from kctl.playbook.parameters import collect
 from kctl.playbook.run import run_journal
 from kctl.playbook.run.engine import Engine
-from kctl.playbook.run.resume import check_names, check_unsure, to_resume
+from kctl.playbook.run.resume import check_names, check_unsure, run_to_resume
 from kctl.playbook.run.run_environment import RunEnvironment, StepChoice
 from kctl.playbook.run.run_journal import RunJournal
 from kctl.playbook.run.run_settings import RunOutcome, RunSettings
@@ -251,7 +251,7 @@ def resume(
     secrets: Mapping[str, str] | None = None,
 ) -> RunOutcome:
     """Resume the only run. Raises Refused like the command."""
-    path = to_resume(None)
+    path = run_to_resume(None)
     with journal.resume(path) as held:
         state = run_journal.replay(held.entries, path.name)
         source = state.header["source"]

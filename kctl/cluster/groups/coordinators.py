@@ -93,7 +93,7 @@ def ask_coordinators(
     coordinators: Mapping[str, int] | None = None,
     key_type: int = GROUP,
 ) -> dict[str, T | KctlError]:
-    """Return each group's response from its coordinator; a failure is a value, also a failed lookup.
+    """Return each group's response from its coordinator, or the KctlError if the lookup or the request failed.
 
     ask: maps groups by coordinator to a response for each group (see `send_in_chunks`). It is called again if a
     coordinator moved or was unreachable, within the client's timeout, but never if the outcome of a change is unknown.

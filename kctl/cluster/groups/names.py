@@ -61,7 +61,7 @@ def chosen_groups(
     *,
     with_commits: bool = False,
 ) -> GroupSelection:
-    """Return the groups named, in that order, and those whose whole id matches a pattern in `match`.
+    """Return the named groups in that order, and those whose whole id matches a pattern in `match`.
 
     types: only matches of these types. with_commits: leave share groups out of the matches. Names are not looked up
     here. Raises UsageError if nothing is selected and for an invalid id, type or pattern, NotFound if no group matches,
@@ -113,7 +113,7 @@ def missing_groups(client: ClusterClient, names: Sequence[str]) -> NotFound:
 
 
 def describe_existing(client: ClusterClient, names: Sequence[str]) -> dict[str, Group]:
-    """Return the groups named.
+    """Return the named groups.
 
     Raises NotFound if one does not exist, or the error of one that could not be described.
     """

@@ -163,7 +163,7 @@ class StartOffsets(NamedTuple):
 def fetch_start_offsets(client: ClusterClient, groups: Mapping[str, Group]) -> dict[str, StartOffsets | KctlError]:
     """Return the start offsets of share groups, by one DescribeShareGroupOffsets to each coordinator (Kafka 4.1).
 
-    A failure is a value, also NotSupported.
+    The value is a KctlError for a group that failed, also with NotSupported.
     """
     coordinators = {name: group.coordinator for name, group in groups.items()}
     try:

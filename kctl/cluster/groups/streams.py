@@ -69,8 +69,8 @@ class Tasks:
 class StreamsMember:
     """The additional fields of a streams group member.
 
-    process_id: of the instance, which may have several members. user_endpoint: "host:port" for interactive queries.
-    target_tasks: the target assignment.
+    process_id: the process that runs the member; it may run several. user_endpoint: "host:port" for interactive
+    queries. target_tasks: the target assignment.
     """
 
     topology_epoch: int

@@ -1,12 +1,13 @@
-"""A parser of sasl.jaas.config, which splits words as Kafka's JaasConfig does with java.io.StreamTokenizer.
+"""A parser for sasl.jaas.config that splits words like Kafka's JaasConfig, which uses java.io.StreamTokenizer.
 
 An entry has the class of a login module, a control flag, options as key=value, and a semicolon. The rules of
-StreamTokenizer decide which passwords need quotes. A word that begins with a digit, a dot or a dash is a number without
-text. A slash outside quotes begins a comment. A quoted text ends with its line. In quotes, a backslash escapes.
-tests/data/jaas_forms.json records Java's result for each form.
+StreamTokenizer decide which passwords need quotes. A word that begins with a digit, a dot or a dash is read as a
+number, and its text is lost. A slash outside quotes begins a comment. A quoted text ends at the end of its line if the
+closing quote is missing. In quotes, a backslash escapes. tests/data/jaas_forms.json records Java's result for each
+form.
 
-kctl also accepts two forms that Java refuses, because their meaning is clear: a section of a JAAS file
-(KafkaClient { … };) and a value that is quoted as a whole.
+kctl also accepts two forms that Java rejects, because their meaning is clear: a section of a JAAS file (KafkaClient { …
+};) and a value that is quoted as a whole.
 """
 
 from __future__ import annotations
@@ -55,24 +56,30 @@ class _Token:
 
 
 def parse_login_module(text: str) -> LoginModule:
-    """Return the only login module of a value, which may be in a section, in quotes, or in both. Raises JaasError."""
+    """Return the login module of a value that has exactly one.
+
+    It may be in a section, in quotes, or in both. Raises JaasError.
+    """
     try:
         modules = parse_entries(text)
     except JaasError:
         inner = _unwrapped(text)
         if inner is None:
-            _refuse_braces(text)
+            _reject_braces(text)
             raise
         inner = _unwrapped(inner) or inner
-        _refuse_braces(inner)
+        _reject_braces(inner)
         modules = parse_entries(inner)
     if len(modules) != 1:
         raise JaasError(f"it has {len(modules)} login modules instead of one")
     return modules[0]
 
 
-def _refuse_braces(text: str) -> None:
-    """Name the braces of a JAAS file that are not one section of a client, rather than the word beside them."""
+def _reject_braces(text: str) -> None:
+    """Raise JaasError for braces that are not a single KafkaClient section.
+
+    Without this check, the error would be about the word after the braces.
+    """
     if any(token.symbol in {"{", "}"} for token in _tokens(text)):
         raise JaasError(f"it has braces that are not one section {_SECTION} {{ … }};")
 

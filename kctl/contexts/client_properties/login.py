@@ -35,7 +35,8 @@ def read_login(keys: StoreKeys, mechanism: str) -> tuple[str, str]:
 def raw_options(jaas: str) -> dict[str | None, str]:
     """Return the options of sasl.jaas.config with references unresolved.
 
-    The result is empty if the text cannot be parsed before that, for example because a reference has no quotes.
+    The result is empty if the text cannot be parsed without resolving them, for example because a reference has no
+    quotes.
     """
     try:
         return parse_login_module(jaas).options

@@ -1,9 +1,9 @@
-"""One name for each client property: from Kafka's and librdkafka's names, Spring's prefixes, and the prefixes `admin.`,
-`producer.` and `consumer.` of Connect and MirrorMaker.
+"""Find client properties by any of their names.
 
-Settings for admin clients or for every client take precedence. Settings of producers and consumers are used only if
-they agree. No key that may affect security is ignored: an unknown name is rejected, and so are two names of one setting
-with different values.
+The names are Kafka's and librdkafka's, with Spring's prefixes or the prefixes `admin.`, `producer.` and `consumer.` of
+Connect and MirrorMaker. Settings for admin clients or for every client take precedence. Settings of producers and
+consumers are used only if they agree. No key that may affect security is ignored: an unknown name is rejected, and so
+are two names of one setting with different values.
 """
 
 from __future__ import annotations

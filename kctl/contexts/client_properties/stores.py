@@ -1,5 +1,8 @@
-"""The CAs and the client certificate of client properties, as Kafka (ssl.truststore.*, ssl.keystore.*: KIP-651) and
-librdkafka (ssl.ca.*, ssl.certificate.*, ssl.key.*) name them. The content of a file counts, not only its `type`."""
+"""Read the CAs and the client certificate that client properties name.
+
+The properties are Kafka's (ssl.truststore.*, ssl.keystore.*: KIP-651) or librdkafka's (ssl.ca.*, ssl.certificate.*,
+ssl.key.*). The content of a file counts, not only its `type`.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,7 @@ class StoreKeys:
         there = [key for key in keys if self.value(key)]
         if len(there) > 1:
             raise InvalidFile(
-                f"{self.source}: {self.name(there[0])} and {self.name(there[1])} exclude each other",
+                f"{self.source}: {self.name(there[0])} and {self.name(there[1])} cannot be combined",
                 hint="remove one of them",
             )
         return there[0] if there else None
@@ -103,7 +106,7 @@ def _file(keys: StoreKeys, key: str, type_key: str | None = None) -> str:
     """Return the path of a PEM file. type_key: Kafka's key for the type of the store."""
     written = keys.value(key) or ""
     if written.startswith(("classpath:", "http:", "https:")):
-        raise InvalidFile(f"{keys.source}: {keys.name(key)} is not a file", hint="give the path of a file")
+        raise InvalidFile(f"{keys.source}: {keys.name(key)} is not a file", hint="use the path of a file")
     # In Spring, locations may be URLs.
     location = written[len("file://") :] if written.startswith("file:///") else written.removeprefix("file:")
     path = full_path(location) or ""

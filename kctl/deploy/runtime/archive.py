@@ -2,7 +2,7 @@
 
 An archive is read once, as a stream. Only `TOP/libs/*.jar`, `TOP/LICENSE` and `TOP/NOTICE` are written, under names
 that kctl builds itself. A single hostile entry anywhere (an absolute path, `..`, a link, a device) rejects the whole
-archive, because no Kafka release has one. Sizes are bounded, against compression bombs.
+archive, because no Kafka release has one. Sizes are limited, to stop compression bombs.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def _copy(tar: tarfile.TarFile, member: tarfile.TarInfo, target: Path, archive: 
 class _BoundedStream(io.RawIOBase):
     """The unpacked bytes, forward only, with a limit on each read and on the position.
 
-    tarfile reads an extended header in one piece, whatever size its entry claims.
+    The limit on each read matters because tarfile reads an extended header in one piece, whatever its claimed size.
     """
 
     def __init__(self, plain: IO[bytes] | gzip.GzipFile, archive: Path) -> None:
@@ -190,6 +190,6 @@ class _BoundedStream(io.RawIOBase):
         return self._plain.seek(offset)
 
     def _limit(self, position: int) -> None:
-        # Headers and padding beside the contents: at most 1 KiB for each entry.
+        # Headers and padding add at most 1 KiB per entry to the contents.
         if position > MAX_UNPACKED_BYTES + MAX_MEMBERS * 1024:
             raise _hostile(self._archive, f"it unpacks to more than {MAX_UNPACKED_BYTES} bytes")

@@ -46,7 +46,7 @@ class _PartRecord:
 def within(seconds: float, call: Callable[[], T], *, subject: str) -> T:
     """Return `call()`, run in a thread for up to `seconds`, because resolving a name has no timeout of its own.
 
-    Raises ConnectionFailed if it takes longer, else what `call` raises.
+    Raises ConnectionFailed if it takes longer, and the errors of `call`.
     """
     return _collect(_start(call), time.monotonic() + seconds, seconds, subject)
 
@@ -100,7 +100,7 @@ def _collect(answers: _Answers[T], deadline: float, seconds: float, subject: str
     return answer()
 
 
-class _SameSafety(urllib.request.HTTPRedirectHandler):
+class _SafeRedirects(urllib.request.HTTPRedirectHandler):
     """Follows redirects, except from https to http or to other protocols."""
 
     def redirect_request(self, req: Any, fp: Any, code: Any, msg: Any, headers: Any, newurl: str) -> Any:
@@ -115,7 +115,7 @@ def _opener() -> urllib.request.OpenerDirector:
     opener = urllib.request.OpenerDirector()
     for handler in (
         urllib.request.ProxyHandler(), urllib.request.HTTPHandler(), urllib.request.HTTPSHandler(),
-        urllib.request.HTTPErrorProcessor(), urllib.request.HTTPDefaultErrorHandler(), _SameSafety(),
+        urllib.request.HTTPErrorProcessor(), urllib.request.HTTPDefaultErrorHandler(), _SafeRedirects(),
         urllib.request.UnknownHandler(),
     ):  # fmt: skip
         opener.add_handler(handler)

@@ -80,7 +80,7 @@ def _released_version(home: Path) -> int | None:
 
 
 def _ask(executable: Path) -> Java | None:
-    """Return what a launcher without a `release` file (e.g. a version manager's script) prints about itself."""
+    """Run a launcher without a `release` file (e.g. a version manager's script) and parse what it prints."""
     try:
         answer = run([str(executable), "-XshowSettings:properties", "-version"], timeout_s=_ASK_TIMEOUT_S)
     except KctlError:

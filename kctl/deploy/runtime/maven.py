@@ -1,6 +1,6 @@
 """Kafka's jars by their Maven coordinates, with `mvn` if it is installed.
 
-`kafka_SCALA` with `kafka-tools` and what they need are a whole broker (ZooKeeper too, up to 3.9). The user's own
+`kafka_SCALA`, `kafka-tools` and their dependencies make up a complete broker (up to 3.9 also ZooKeeper). The user's own
 settings.xml, mirrors and proxies apply, because it is the user's own mvn.
 """
 
@@ -37,8 +37,8 @@ class Coordinate:
 def coordinates(version: str) -> tuple[Coordinate, ...]:
     """Return the artifacts of a broker of `version`; their dependencies follow.
 
-    Up to 3.9 kafka-tools brings reload4j with its slf4j binding. 4.x moved to log4j 2 and names the binding
-    nowhere: without it there are no logs. Before 1.1 Kafka counted on javax.xml.bind, which Java 11 dropped.
+    Up to 3.9, kafka-tools depends on reload4j and its slf4j binding. 4.x uses log4j 2 but does not depend on its
+    binding, without which nothing is logged. Before 1.1, Kafka needed javax.xml.bind, which Java 11 removed.
     """
     kafka = (
         Coordinate("org.apache.kafka", f"kafka_{scala_version(version)}", version),

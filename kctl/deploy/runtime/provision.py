@@ -1,4 +1,4 @@
-"""Installation of Kafka's jars: the sources in their order, and a folder that is complete or does not exist.
+"""Install Kafka's jars: try the sources in order, into a folder that is complete or does not exist.
 
 Files are written to a folder beside the final one, which is renamed when everything is on disk. A lock keeps installers
 apart, and its holder removes what killed installers left behind.

@@ -29,7 +29,7 @@ def make_archives(
 ) -> Mapping[ArchiveKind, Path]:
     """Return the archives. Creates missing ones: a small cluster runs for some seconds in a temporary folder.
 
-    Raises what `start` and `stop` raise, NotSupported for a Java that cannot write one, OperationFailed if none was
+    Raises the errors of `start` and `stop`, NotSupported for a Java that cannot write one, OperationFailed if none was
     written.
     """
     progress = progress or NoProgress()

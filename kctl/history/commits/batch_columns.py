@@ -1,4 +1,4 @@
-"""Decoding of commits in __consumer_offsets as columns: many batches at once, with numpy.
+"""Decode commits in __consumer_offsets as columns: many batches at once, with numpy.
 
 This module decodes ordinary batches: magic 2 with a valid CRC, records without headers, commits of the versions that
 brokers write. The first other batch ends a piece and is decoded by kctl.segment.format.offset_commits, which is the
@@ -49,8 +49,11 @@ _Bytes = npt.NDArray[np.uint8]
 
 
 class _Batches(NamedTuple):
-    """The batches of a piece. at: position of each in the window; begin, finish: bounds of its records in the data;
-    records: record count from the header."""
+    """The batches of a piece.
+
+    at: position of each in the window; begin, finish: bounds of its records in the data; records: record count from the
+    header.
+    """
 
     at: Ints
     base_offset: Ints
@@ -338,7 +341,7 @@ def _values(data: _Bytes, at: Ints, end: Ints, selected: Flags) -> _ValueColumns
 
 
 def _keys(data: memoryview, at: Ints, end: Ints, selected: Flags) -> tuple[list[GroupPartition], Ints, Flags]:
-    """Return the distinct keys of the selected records, each record's place in them, and False if unreadable."""
+    """Return the distinct keys of the selected records, each record's index into them, and False if unreadable."""
     readable = np.ones(len(selected), dtype=bool)
     places = np.flatnonzero(selected)
     # Treat the piece as adjacent binary values, every second one a key: Arrow extracts them without a loop.

@@ -102,7 +102,7 @@ def _of_log_dir(path: Path) -> list[PartitionLog]:
     folders = [each for each in partition_folders(path) if parse_folder_name(each.name)[::2] == (TOPIC, None)]
     result = [partition_log(each) for each in folders if any(file.suffix == ".log" for file in each.iterdir())]
     if not result:
-        raise NotFound(f"{path} has no partition of {TOPIC}", hint=f"give log dirs, or folders {TOPIC}-N")
+        raise NotFound(f"{path} has no partition of {TOPIC}", hint=f"use log dirs, or folders {TOPIC}-N")
     return result
 
 
@@ -124,7 +124,7 @@ def _length(log: PartitionLog) -> tuple[int, int]:
 def read_log(
     log: PartitionLog, span: Span = EVERYTHING, *, notes: CommitNotes | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Yield a log's commits as batches of ARROW's schema, then read failures. Raises what Source raises."""
+    """Yield a log's commits as batches of ARROW's schema, then read failures. Raises the errors of Source."""
     number = log_partition(log)
     reader = _CommitLogReader(notes or CommitNotes())
     for files in log.segments:
@@ -138,7 +138,7 @@ def read_log(
 def read_fetched(pieces: Iterable[bytes], number: int, span: Span = EVERYTHING) -> Iterator[pa.RecordBatch]:
     """Yield the commits of a partition's log that is fetched in pieces of complete batches (kctl.lag.offsets_topic).
 
-    Raises what `pieces` raises.
+    Raises the errors of `pieces`.
     """
     reader, name = _CommitLogReader(CommitNotes()), f"{TOPIC}-{number}"
     reader.is_last = False
@@ -194,17 +194,17 @@ class _CommitLogReader:
         """Yield the commits of a segment that take effect, in order. name: of the segment, in messages."""
         position, size, plain = 0, PIECE_BYTES, 1
         while position < source.size:
-            commits, following = read_piece(source, position, size)
-            if following > position:
+            commits, next_position = read_piece(source, position, size)
+            if next_position > position:
                 result = applied(commits, self.pending)
                 if len(result):
                     yield result
                 # Other batches end a piece: smaller pieces waste less reading where they are frequent.
-                if (following - position) * 2 >= min(size, source.size - position):
+                if (next_position - position) * 2 >= min(size, source.size - position):
                     size, plain = min(size * 2, PIECE_BYTES), 1
                 else:
                     size = max(size // 8, _MIN_BYTES)
-                position = following
+                position = next_position
                 continue
             rows, position = self._one_by_one(source, position, plain, name)
             size, plain = min(size * 4, PIECE_BYTES), min(plain * 2, _MAX_PLAIN)
@@ -212,19 +212,19 @@ class _CommitLogReader:
                 yield rows
 
     def _one_by_one(self, source: Source, position: int, count: int, name: str) -> tuple[list[OffsetCommit], int]:
-        """Return the commits of `count` batches from `position` on that take effect, and the next position."""
+        """Decode `count` batches from `position` on. Return the commits that take effect, and the next position."""
         result: list[OffsetCommit] = []
-        following = position
+        next_position = position
         for item in islice(batches(source, position), count):
             where = f"{name} at {item.position}"
             if isinstance(item, Damage):
-                following = item.position + item.length
-                if not (self.is_last and following >= source.size and item.code == "incomplete"):
+                next_position = item.position + item.length
+                if not (self.is_last and next_position >= source.size and item.code == "incomplete"):
                     self.notes.damage(f"{where}: {item.message}")
             else:
-                following = item.next_position
+                next_position = item.next_position
                 result += self._batch(source, item, where)
-        return result, following if following > position else source.size
+        return result, next_position if next_position > position else source.size
 
     def _batch(self, source: Source, batch: Batch, where: str) -> list[OffsetCommit]:
         if batch.magic < 0 or not is_valid(source, batch):

@@ -36,7 +36,7 @@ NAMES = ("group", "topic", "partition")
 
 @dataclass(frozen=True, slots=True)
 class CommitTimes:
-    """Commits grouped by key, in the order of the log. begin: place of each key's first commit, and the total.
+    """Commits grouped by key, in the order of the log. begin: index of each key's first commit, and the total.
 
     A commit takes about 33 bytes. thinned_to drops the commits that some passes do not need.
     """
@@ -154,7 +154,7 @@ def times_of_logs(
     """Return the commit times for snapshots of these passes. Logs are read one by one, which limits memory.
 
     span: of groups; it should have no start, because the last commits of stopped groups are old. report: called for
-    each unreadable place.
+    each unreadable part of a log.
     """
 
     return _times_of((read_logs([log], span) for log in logs), passes, report)
@@ -170,7 +170,7 @@ def times_of_cluster(
 ) -> CommitTimes:
     """Return `times_of_logs` by Fetch from a live cluster, one partition of the topic after the other (None: all).
 
-    report: also called for each unreadable partition. Raises what ClusterClient raises if nothing is readable.
+    report: also called for each unreadable partition. Raises the errors of ClusterClient if nothing is readable.
     """
     try:
         logs, failed = offsets_logs(client, partitions)

@@ -1,6 +1,6 @@
 """Commits as columns, and which of them take effect, by the rules of kctl.segment.format.offset_commits.
 
-A commit outside of transactions takes effect at its place in the log, unless a commit of its key is pending. So only
+A commit outside of transactions takes effect at its position in the log, unless a commit of its key is pending. So only
 transactional commits, and commits with the same keys, are processed one by one.
 """
 
@@ -27,7 +27,7 @@ class Marker(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Commits:
-    """Commits in the order of the log, as if each took effect at once. key: a place in `keys`.
+    """Commits in the order of the log, as if each took effect at once. key: an index into `keys`.
 
     removed: tombstones. has_time: the value contains the commit time, in commit_ms. producer_id: -1 outside of
     transactions. markers: ends of transactions among the commits.
@@ -49,7 +49,7 @@ class Commits:
         return len(self.key)
 
     def at(self, places: Ints) -> Commits:
-        """Return the commits at some places, without markers."""
+        """Return the commits at these indices, without markers."""
         return Commits(
             self.keys,
             self.key[places],
@@ -96,7 +96,7 @@ def _ended(marker: Marker, pending: PendingCommits[GroupPartition, OffsetCommit]
 
 
 def _rows(commits: Commits, places: Ints, inside: Flags) -> Iterator[tuple[int, OffsetCommit]]:
-    """Yield the commits at some places as plain values, with their producer; -1 outside of transactions."""
+    """Yield the commits at these indices as plain values, with their producer; -1 outside of transactions."""
     columns = (
         np.where(inside[places], commits.producer_id[places], -1),
         commits.key[places],

@@ -14,7 +14,7 @@ from kctl.errors import Reason, Refused
 from kctl.history.commits.commit_log import Span
 from kctl.history.commits.commit_times import times_of_cluster
 from kctl.history.commits.matching import SLACK_MS
-from kctl.history.snapshots.remote import place
+from kctl.history.snapshots.remote import parse_location
 from kctl.history.snapshots.store import open_store
 from kctl.lag.offsets_topic import partition_of
 from kctl.lag.selection import Names
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 def with_commit_times(client: ClusterClient, plan: LagPlan) -> LagPlan:
     """Return the plan with the commit times of the offsets in its passes. Read failures are added to its failures.
 
-    Raises Refused for the store of another cluster, and what ClusterClient raises.
+    Raises Refused for the store of another cluster, and the errors of ClusterClient.
     """
     query, failures = plan.query, list(plan.failures)
     if query.store is not None:
-        _check_cluster(client, open_store(place(query.store)).cluster_id)
+        _check_cluster(client, open_store(parse_location(query.store)).cluster_id)
     span = Span(None, query.to_ms + SLACK_MS, *query.groups.bounds)
     partitions = _partitions(client, query.groups)
     times = times_of_cluster(client, partitions, query.passes, span, report=failures.append)

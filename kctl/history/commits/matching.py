@@ -1,4 +1,4 @@
-"""Matching of offsets in snapshots with commits in __consumer_offsets, to find their commit times. Pure.
+"""Match offsets in snapshots with commits in __consumer_offsets, to find their commit times. Pure.
 
 A pass reads offsets shortly after its time, and the clocks of brokers and of the collector differ. So if the commits up
 to that time do not match an offset, the commits within the next `slack_ms` are tried. Without a match (the commit was

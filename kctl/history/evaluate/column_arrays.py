@@ -1,4 +1,4 @@
-"""Conversion between Arrow columns and numpy arrays by their buffers, without pandas and Python objects per value.
+"""Convert between Arrow columns and numpy arrays by their buffers, without pandas and Python objects per value.
 
 Layout (Arrow columnar format): a validity bitmap, least significant bit first, absent if nothing is null; numbers as
 plain values; booleans as a bitmap.

@@ -1,4 +1,4 @@
-"""Distribution of the groups of a snapshot store over tasks: planned from one file, before Spark has started.
+"""Distribute the groups of a snapshot store over tasks: planned from one file, before Spark has started.
 
 Files of the store are sorted by group first, and contain the range of each row group. So a task with a range of groups
 reads little else, and all rows of a partition are in one task without a shuffle. The newest valid file shows the

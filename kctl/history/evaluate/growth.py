@@ -19,7 +19,7 @@ from kctl.history.evaluate.window_rules import Flags, Ints
 from kctl.history.retention.growth import Growth
 
 GROWTH_TYPES: dict[str, pa.DataType] = dict.fromkeys(Growth._fields, pa.int64())
-MOST_BYTES = 2**53  # larger sizes are ignored
+MAX_BYTES = 2**53  # larger sizes are ignored
 
 
 class Sizes(NamedTuple):
@@ -93,10 +93,10 @@ def _with_sizes(batch: pa.RecordBatch, of: Sizes) -> pa.RecordBatch:
     column = batch.column(of.size)
     bounds = pc.min_max(column)
     low, high = bounds["min"].as_py(), bounds["max"].as_py()
-    if column.null_count == 0 and (low is None or (low >= 0 and high <= MOST_BYTES)):
+    if column.null_count == 0 and (low is None or (low >= 0 and high <= MAX_BYTES)):
         return batch
     rows = batch.filter(pc.greater_equal(column, 0))  # drops nulls
-    return rows.filter(pc.less(rows.column(of.size), MOST_BYTES + 1))
+    return rows.filter(pc.less(rows.column(of.size), MAX_BYTES + 1))
 
 
 def _key(batch: pa.RecordBatch, of: Sizes) -> tuple[object, ...]:

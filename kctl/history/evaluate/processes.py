@@ -1,4 +1,4 @@
-"""Parallel evaluation of the shares of a report: the first share in this process, the others in child processes.
+"""Evaluate the shares of a report in parallel: the first share in this process, the others in child processes.
 
 Starting a process takes as long as evaluating about a million rows; plans make only as many shares as pay off.
 """
@@ -38,7 +38,7 @@ def available_cpus() -> int:
 def each_share(work: Callable[[Share], Result], shares: Sequence[Share]) -> list[Result]:
     """Return what `work` returns for each share, in order. `work`, shares and results are pickled.
 
-    Raises what `work` raises here, and OperationFailed when another process ends without a result.
+    Raises the errors of `work` in this process, and OperationFailed if another process ends without a result.
     """
     workers = [_Worker(work, share) for share in shares[1:]]
     try:

@@ -1,8 +1,8 @@
-"""Groups over time, from a store of snapshots: a row for each reading of kctl.history.lag.window, as Arrow batches.
+"""Groups over time, from a snapshot store: a row for each reading of kctl.history.lag.window, as Arrow batches.
 
-A reader has a range of groups. It reads the files of the requested hours and of the time before that the first windows
-need, only the row groups that can contain its groups; merges them in the order of the store's key; and evaluates them
-as a stream. Memory use does not grow with the time span.
+A reader has a range of groups. It reads the files of the requested hours and of the earlier time that the first windows
+need. Of these files, it reads only the row groups that can contain its groups. It merges them in the order of the
+store's key and evaluates them as a stream. Memory use does not grow with the time span.
 
 A damaged file or an unreadable store is a row with only `error` set: other rows remain valid, and the report states
 that some are missing.

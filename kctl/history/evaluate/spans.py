@@ -1,4 +1,4 @@
-"""Readings as a stream, reduced to one row for each partition: kctl.history.lag.span over columns.
+"""Reduce a stream of readings to one row per partition. The vectorized form of kctl.history.lag.span.
 
 Batches are those of evaluate.windows, sorted by partition and time; a batch may end anywhere. Only the span of the
 previous batch's last partition is carried over.
@@ -38,8 +38,8 @@ class _Spans:
     worst_status: Ints
     worst_owned: Ints
 
-    def at(self, places: slice) -> _Spans:
-        return _Spans(*(getattr(self, name)[places] for name in SPAN_TYPES))
+    def at(self, rows: slice) -> _Spans:
+        return _Spans(*(getattr(self, name)[rows] for name in SPAN_TYPES))
 
 
 @dataclass(frozen=True, slots=True)

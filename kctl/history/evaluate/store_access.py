@@ -1,21 +1,21 @@
-"""Opening of a store by a task: on an executor's machine the path may not lead to the driver's store."""
+"""Open a store in a task: on an executor's machine, the path may lead to another store than the driver's."""
 
 from __future__ import annotations
 
 import socket
 
 from kctl.errors import KctlError, NotAuthorized, NotFound
-from kctl.history.snapshots.remote import place
+from kctl.history.snapshots.remote import parse_location
 from kctl.history.snapshots.store import Store, open_store
 
 
 def store_here(text: str) -> Store:
-    """Return the store with which the driver has planned (`kctl.history.snapshots.remote.text_of`).
+    """Return the store of the driver's plan (`kctl.history.snapshots.remote.text_of`).
 
-    Raises what open_store raises; if the store is not readable here, the message names the machine.
+    Raises the errors of open_store; if the store is not readable here, the message names the machine.
     """
     try:
-        return open_store(place(text))
+        return open_store(parse_location(text))
     except (NotFound, NotAuthorized) as exc:
         raise KctlError(
             f"the store {text} cannot be read on {socket.gethostname()}, where a task runs ({exc.message}): executors"

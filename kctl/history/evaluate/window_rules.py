@@ -1,7 +1,7 @@
 """kctl.history.lag.window over columns, with numpy: each observation, in a constant number of passes over the rows.
 
-Nothing here walks a window row by row. For each row the code computes the places where its partition, its history
-(`cut`) and its window begin, and where an event last or next happened. A rule is then a comparison of places: "the lag
+Nothing here walks a window row by row. For each row, the code computes the row indices where its partition, its history
+(`cut`) and its window begin, and where an event last or next happened. A rule is then a comparison of indices: "the lag
 was allowed in the window" becomes "the last row with an allowed lag is not before the window".
 
 tests/unit/history/test_window_columns.py compares these functions with the oracle in tests/support.
@@ -77,9 +77,9 @@ NAMES = tuple(field.name for field in fields(Readings))
 
 
 def readings(rows: Rows, chosen: Ints, rules: WindowRules, timed: Ints | None = None) -> Readings:
-    """Return the readings of the rows at the places `chosen`, in that order.
+    """Return the readings of the rows with the indices `chosen`, in that order.
 
-    timed: the rows (places in `chosen`) that get time lags, rates and catch-up times, which take half of the time;
+    timed: the rows (indices into `chosen`) that get time lags, rates and catch-up times, which take half of the time;
     these are null for other rows. None: all.
     """
     places = _Places.of(rows, rules)
@@ -115,19 +115,19 @@ def _lag(c: NullableInts, s: NullableInts, e: NullableInts) -> NullableInts:
 
 
 def last_place(happened: Flags) -> Ints:
-    """Return, for each row, the place of the last event at or before the row; -1: none."""
+    """Return, for each row, the index of the last row with an event, at or before the row; -1: none."""
     return np.maximum.accumulate(np.where(happened, np.arange(len(happened)), _NONE))
 
 
 def _next_place(happened: Flags) -> Ints:
-    """Return, for each row, the place of the next event at or after the row; the number of rows: none."""
+    """Return, for each row, the index of the next row with an event, at or after the row; the number of rows: none."""
     size = len(happened)
     return np.minimum.accumulate(np.where(happened, np.arange(size), size)[::-1])[::-1]
 
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """The places for each row: begin of its history and of its window, last and next row with a log end."""
+    """The row indices for each row: start of its history and of its window, last and next row with a log end."""
 
     begin: Ints
     window: Ints
@@ -141,7 +141,7 @@ class _Places:
 
 
 def _windows(rows: Rows, begin: Ints, rules: WindowRules) -> Ints:
-    """Return the place where each window begins: `observations` rows back, within the history and the span."""
+    """Return the row index where each window begins: `observations` rows back, within the history and the span."""
     result = np.maximum(begin, np.arange(len(rows)) - (rules.observations - 1))
     late = np.flatnonzero(rows.at_ms - rows.at_ms[result] > rules.span_ms)
     while len(late):  # at most `observations` times, over fewer and fewer rows
@@ -217,7 +217,7 @@ def _never_less_behind(rows: Rows, places: _Places, behind: Ints, at: Ints, begi
 
 
 def _rewound(rows: Rows, at: Ints, begin: Ints, rules: WindowRules) -> Ints:
-    """Return the places in `at` with a rewind in their window from which the group has not recovered."""
+    """Return the rows of `at` with a rewind in their window from which the group has not recovered."""
     c = rows.committed.value
     back = np.zeros(len(rows), dtype=bool)
     back[1:] = ~rows.cut[1:] & (c[1:] < c[:-1])
@@ -357,7 +357,7 @@ def _time_lag(
 
 
 def _last_not_beyond(ends: Ints, offset: Ints, low: Ints, high: Ints) -> Ints:
-    """Return, for each offset, the last place in (low, high) with an end at or below the offset; low: none.
+    """Return, for each offset, the last index in (low, high) with an end at or below the offset; low: none.
 
     ends[high] is above the offset. Most lags are short, so the search goes back in doubling steps, and then bisects
     the last step.

@@ -1,4 +1,4 @@
-"""Evaluation of snapshots as a stream: Arrow batches of the table `commits` to batches of readings.
+"""Evaluate snapshots as a stream: turn Arrow batches of the table `commits` into batches of readings.
 
 Batches are sorted by group, topic, partition and time; a batch may end anywhere. The rows of the previous batch that a
 window or a time lag needs are carried over (at most `rules.history` rows of one partition), so memory use does not
@@ -160,7 +160,7 @@ def _first_rows(batch: pa.RecordBatch) -> Flags:
 
 
 def _distinct(batch: pa.RecordBatch, first: Flags, tail: _Tail | None) -> Ints:
-    """Return the places of rows whose time differs from the row before. Raises NotSorted."""
+    """Return the indices of rows whose time differs from the row before. Raises NotSorted."""
     at = numbers(batch.column("at_ms"))
     before = np.empty_like(at)
     before[1:] = at[:-1]
@@ -227,7 +227,10 @@ def _since(rows: Rows, tail: _Tail | None) -> Ints:
 
 
 def _before(place: Ints, first: Flags) -> tuple[Ints, Flags]:
-    """Return, for each row, the last place before it in its partition, and whether only an older batch can have it."""
+    """Return, for each row, the index of the previous such row of its partition (-1: none in this batch).
+
+    The flag is True if only an older batch has such a row.
+    """
     begin = last_place(first)  # -1: the tail's partition
     before = np.empty_like(place)
     before[:1], before[1:] = -1, place[:-1]

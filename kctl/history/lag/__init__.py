@@ -1,1 +1,1 @@
-"""The lag report: what is asked, what is read, and its rows."""
+"""The lag report: its query, its reads, and its rows."""

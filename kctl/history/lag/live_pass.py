@@ -1,7 +1,7 @@
-"""A pass just taken over the cluster, as Arrow IPC bytes that are sent to the tasks, which append it to the store's
-passes.
+"""A pass just taken over the cluster, as Arrow IPC bytes.
 
-Memory: about 20 bytes per row. Each task has all of it and selects its own groups.
+It is sent to the tasks, which append it to the store's passes. Memory: about 20 bytes per row. Each task has all of it
+and selects its own groups.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ from kctl.history.snapshots.rows import BATCH_ROWS
 from kctl.history.snapshots.store import Damaged, Store, open_store
 from kctl.history.snapshots.whole import check_files
 from kctl.lag import log_times
-from kctl.lag.control_records import MOST_LAG, fetch_markers
+from kctl.lag.control_records import MAX_LAG, fetch_markers
 from kctl.lag.log_times import fetch_points
 from kctl.lag.selection import Names
 from kctl.model import TopicPartition
@@ -119,7 +119,7 @@ def plan_live(
     points, point_errors = fetch_points(client, _behind(snapshot, request), at_ms)
     for tp, error in point_errors.items():
         snapshot.failed(f"timestamps of {tp}: {error.message}")
-    markers, marker_errors = fetch_markers(client, _behind(snapshot, request, max_lag=MOST_LAG))
+    markers, marker_errors = fetch_markers(client, _behind(snapshot, request, max_lag=MAX_LAG))
     last = live_pass(snapshot, at_ms, _by_name(points), _by_name(markers))
     plan = _live_plan(opened, (*earlier, last), snapshot, request)
     return replace(plan, notes=(*plan.notes, *_without_markers(marker_errors)))
@@ -217,7 +217,7 @@ def _windows(before: list[PassInfo], request: LagRequest) -> tuple[WindowRules, 
 def _long_ago_ms(store: Store, at_ms: int, began_ms: int, request: LagRequest, damaged: list[Damaged]) -> int | None:
     """Return the last complete pass at least stale_after_ms before at_ms.
 
-    None if there is none within two hours before that time, or if the passes read anyway (from began_ms) reach that
+    None if there is none in the two hours before that time, or if the other passes (from began_ms) already go back that
     far.
     """
     due_ms = at_ms - request.standing.stale_after_ms

@@ -70,7 +70,7 @@ def _chunks(groups: Iterable[list[PartitionStatus]], by: str) -> Iterator[list[L
 
 
 def kinds(by: str) -> dict[str, type]:
-    """Return the columns of a report's rows by type: str, int, float, bool or datetime. All are nullable."""
+    """Return the type of each column of a report: str, int, float, bool or datetime. All are nullable."""
     hints = get_type_hints(ROWS[by])
     types = {}
     for field in fields(ROWS[by]):

@@ -58,10 +58,10 @@ def partition_rows(
     errors: list[str] | None = None,
     watch: Watch | None = None,
 ) -> Iterator[list[PartitionStatus]]:
-    """Yield the rows of each group in the range. damaged, errors: receive read failures of the store and of commit
-    times. watch: receives all readings and passes them on.
+    """Yield the rows of each group in the range.
 
-    Raises KctlError if the store cannot be read, and kctl.history.evaluate.windows.NotSorted.
+    damaged, errors: receive read failures of the store and of commit times. watch: receives all readings and passes
+    them on. Raises KctlError if the store cannot be read, and kctl.history.evaluate.windows.NotSorted.
     """
     store = None if query.store is None else store_here(query.store)
     groups = narrowed(groups, query.groups)

@@ -7,9 +7,9 @@ kctl.history.retention.deletion.
 - status: Burrow's status of a partition with or without an owner, or OK if the group's standing to the topic raises no
   alarm (stale, dead, abandoned, deleted). burrow_status ignores the standing. Both are None without history.
 - undecided: unread messages behind the last stable offset. Open transactions hide them from consumers with
-  isolation.level=read_committed: they are lag that the consumer cannot help. held_by_transaction: all unread messages
-  are undecided, so such a consumer cannot continue, whatever its status; None: unknown. For topics and groups: true if
-  any partition is held.
+  isolation.level=read_committed: the consumer cannot reduce this lag. held_by_transaction: all unread messages are
+  undecided, so such a consumer cannot continue, whatever its status; None: unknown. For topics and groups: true if any
+  partition is held.
 - control_records: offsets in the lag that hold no message: transaction markers, and records removed by compaction
   (kctl.lag.control_records). If nothing else is unread, the status is OK, and nothing can be late or lost. None:
   unknown, as in all readings that are not live.

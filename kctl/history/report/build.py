@@ -1,4 +1,4 @@
-"""A report over a store of snapshots, in one streaming pass.
+"""A report over a snapshot store, in one streaming pass.
 
 The rows of groups are those of `kctl history lag` over the same span (kctl.history.lag.rows), and their series are
 computed from the same stream of readings. The same applies to sizes, in retention.store_reads. Groups are read in
@@ -66,10 +66,9 @@ def report_of(
     limits: RowLimits = DEFAULT_LIMITS,
     read_groups: ReadGroups = read_here,
 ) -> Report:
-    """Return the report of a plan over a store (kctl.history.lag.plan.plan_span). Raises KctlError, NotSorted,
-    BadRows.
+    """Return the report of a plan over a store (kctl.history.lag.plan.plan_span).
 
-    until_ms: end of the requested time; None: the newest pass.
+    Raises KctlError, NotSorted, BadRows. until_ms: end of the requested time; None: the newest pass.
     """
     query = plan.query
     assert query.store is not None

@@ -131,8 +131,9 @@ def _burrow(partitions: Sequence[PartitionStatus]) -> str | None:
 
 
 def _is_held(partitions: Sequence[PartitionStatus]) -> bool:
-    """Return True if all unread messages of stalled partitions are behind open transactions
-    (isolation.level=read_committed).
+    """Return True if open transactions hide all unread messages of stalled partitions from the group.
+
+    They do for readers with isolation.level=read_committed.
     """
     stalled = [row for row in partitions if row.status in {"STOP", "STALL"}]
     return bool(stalled) and all(row.held_by_transaction for row in stalled)

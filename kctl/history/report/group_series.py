@@ -1,7 +1,7 @@
-"""The groups of a report, a range of groups at a time: their rows, their series, and the worst of their partitions.
+"""Read the groups of a report, one range of groups at a time: their rows, series and worst partitions.
 
-A range is read in this process or in a task of kctl.spark.report_source. A part has only what a report shows of its
-range, so parts are small and cheap to merge.
+A range is read in this process or in a task of kctl.spark.report_source. The result holds only what a report shows, so
+results are small and cheap to merge.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from kctl.history.snapshots.store import Damaged
 
 
 class RowLimits(NamedTuple):
-    """Maximum numbers of groups, partitions, topics and losses in a report: the worst, or the largest.
+    """Maximum number of groups, partitions, topics and losses that a report lists.
 
-    The overview counts all of them.
+    The worst groups and partitions, and the largest topics and losses, are listed. The overview counts all of them.
     """
 
     groups: int = 1_000
@@ -100,7 +100,7 @@ def read_part(
 
 
 def merged(parts: Iterable[GroupsPart], limits: RowLimits) -> GroupsPart:
-    """Merge parts of ranges that share no group."""
+    """Merge the results of ranges that have no group in common."""
     whole = GroupsPart()
     for part in parts:
         whole.listed += part.listed

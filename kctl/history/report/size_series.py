@@ -1,5 +1,8 @@
-"""Sizes over time, computed from the stream of the table `replicas`: sums by topic and by log dir at the last pass of
-each time bucket. Memory: 8 B for each topic or log dir and bucket."""
+"""Sizes over time, computed from the stream of the table `replicas`.
+
+They are sums by topic and by log dir at the last pass of each time bucket. Memory: 8 B for each topic or log dir and
+bucket.
+"""
 
 from __future__ import annotations
 
@@ -40,13 +43,13 @@ class SizeWatch:
 
     def _push(self, batch: pa.RecordBatch) -> None:
         at = numbers(batch.column("at_ms"))
-        place = np.minimum(np.searchsorted(self._passes, at), len(self._passes) - 1)
-        selected = np.flatnonzero(self._passes[place] == at)
+        index = np.minimum(np.searchsorted(self._passes, at), len(self._passes) - 1)
+        selected = np.flatnonzero(self._passes[index] == at)
         if len(selected):
             part = pa.RecordBatch.from_arrays(chosen(batch, batch.schema.names, selected), schema=batch.schema)
             sizes = np.maximum(numbers(part.column("size_bytes")), 0)
             for sums in (self._topics, self._log_dirs):
-                sums.add(part, self._buckets[place[selected]], sizes)
+                sums.add(part, self._buckets[index[selected]], sizes)
 
 
 class _SizeSums:
@@ -63,9 +66,9 @@ class _SizeSums:
         )
         for head, begin, end in zip(heads, begins.tolist(), [*begins[1:].tolist(), part.num_rows], strict=True):
             row = self._rows.setdefault(head, np.full(self._size, -1, dtype=np.int64))
-            places = buckets[begin:end]
-            row[places] = np.maximum(row[places], 0)
-            np.add.at(row, places, sizes[begin:end])
+            columns = buckets[begin:end]
+            row[columns] = np.maximum(row[columns], 0)
+            np.add.at(row, columns, sizes[begin:end])
 
     def series(self, key: tuple[object, ...]) -> Series:
         row = self._rows.get(key)

@@ -27,10 +27,10 @@ from kctl.lag.log_config import LogConfig, compacts
 from kctl.lag.rates import MAX_MS
 from kctl.lag.retention import deletes
 
-MOST_BYTES = 2.0**53  # 9 PB: no log gets that large; a limit of this size is no limit
+UNLIMITED_BYTES = 2.0**53  # 9 PB: no log gets that large; a limit of this size is no limit
 FORESIGHT = 100
 CHECK_MS = 5 * 60_000  # default of log.retention.check.interval.ms: segments are deleted up to this much later
-MOST_MS = 100 * 365 * 24 * HOUR_MS  # 100 years, also no limit; retention.ms is often the largest number
+UNLIMITED_MS = 100 * 365 * 24 * HOUR_MS  # 100 years, also no limit; retention.ms is often the largest number
 
 
 class ReplicaGrowth(NamedTuple):
@@ -61,11 +61,11 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class DiskFull:
-    """The forecast of a volume. eta_ms: the time until it is full; None: never at these rates, unknown free space, or
-    beyond what can be predicted. after_ms is only set in the last case: the volume is full later than that.
+    """The forecast of a volume.
 
-    growing_to_bytes: the final size of the replicas; None: they grow without limit. unknown: number of replicas with
-    an unknown rate. causes: largest first.
+    eta_ms: the time until it is full; None: never at these rates, unknown free space, or beyond what can be predicted.
+    after_ms is only set in the last case: the volume is full later than that. growing_to_bytes: the final size of the
+    replicas; None: they grow without limit. unknown: number of replicas with an unknown rate. causes: largest first.
     """
 
     eta_ms: int | None
@@ -95,7 +95,7 @@ def ceiling_bytes(config: LogConfig | None, written_per_hour: float | None, size
         active = max(rolled, min(segment, float(size_bytes)))
         ceilings.append(written_per_hour * config.retention_ms / HOUR_MS + active + late)
     lowest = min(ceilings, default=None)
-    return None if lowest is None or lowest >= MOST_BYTES else lowest
+    return None if lowest is None or lowest >= UNLIMITED_BYTES else lowest
 
 
 def never_stops(config: LogConfig | None) -> bool:
@@ -107,7 +107,7 @@ def never_stops(config: LogConfig | None) -> bool:
     by_bytes, by_time = config.retention_bytes, config.retention_ms
     if not deletes(config.cleanup_policy) or by_bytes is None or by_time is None:
         return not deletes(config.cleanup_policy)
-    return not 0 <= by_bytes < MOST_BYTES and not 0 <= by_time < MOST_MS
+    return not 0 <= by_bytes < UNLIMITED_BYTES and not 0 <= by_time < UNLIMITED_MS
 
 
 def disk_full(

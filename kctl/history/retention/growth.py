@@ -9,8 +9,8 @@ three figures, in bytes per hour over the whole span:
 - freed: written − net.
 
 A compacted log that is cleaned as fast as it is written oscillates and does not grow. Its growth is the size when it
-last shrank minus the first size. The first size may be anywhere in the oscillation: growth below one oscillation may
-be missed, but an oscillation is never taken for growth. If a log never shrank in the span, all writes count.
+last shrank minus the first size. The first size may be anywhere in the oscillation: growth below one oscillation may be
+missed, but an oscillation is never mistaken for growth. If a log never shrank in the span, all writes count.
 
 Sizes and net rates are added up over logs. The write rate of several logs is the sum of their write rates, never that
 of the summed sizes, where the deletion in one log hides the writes in another.

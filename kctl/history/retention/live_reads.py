@@ -1,4 +1,4 @@
-"""Reads of a cluster as plain rows, for one share of a report. Works without Spark.
+"""Read a cluster as plain rows, for one share of a report. Works without Spark.
 
 A broker or partition that cannot be read is a row with only `error` set (one line): one dead broker must not fail the
 whole report, and nothing is dropped silently.

@@ -42,15 +42,15 @@ def _started(
     reader: Callable[..., Iterator[_Row]],
     target: Target,
     shares: Sequence[Any],
-    limit_s: float,
+    timeout_s: float,
 ) -> Callable[[], Iterator[_Row]]:
     """Start reading the shares; the returned function waits for the rows."""
-    futures = [pool.submit(_rows, reader, target, share, limit_s) for share in shares]
+    futures = [pool.submit(_rows, reader, target, share, timeout_s) for share in shares]
     return lambda: (row for future in futures for row in future.result())
 
 
-def _rows(reader: Callable[..., Iterator[_Row]], target: Target, share: Any, limit_s: float) -> list[_Row]:
-    return list(reader(target, share, timeout_s=limit_s))
+def _rows(reader: Callable[..., Iterator[_Row]], target: Target, share: Any, timeout_s: float) -> list[_Row]:
+    return list(reader(target, share, timeout_s=timeout_s))
 
 
 def usage_of(

@@ -236,7 +236,7 @@ class Outlook:
     def skews(self) -> list[SkewRow]:
         """Return the skew over brokers, over each broker's log dirs and over each topic's partitions.
 
-        Single places are omitted. Within each kind the most uneven row comes first.
+        A skew over a single broker, log dir or partition is omitted. Within each kind, the most uneven row comes first.
         """
         dirs = grouped(self._usage.by_log_dir(), lambda row: row.broker)
         topics = grouped(self._usage.by_partition(), lambda row: row.topic)

@@ -1,4 +1,4 @@
-"""The growth of replicas, from a store of snapshots: a row for each replica, as Arrow batches.
+"""The growth of replicas, from a snapshot store: a row for each replica, as Arrow batches.
 
 A reader has a range of topics. It reads the files of the requested hours, only the row groups that can contain its
 topics, in the order of the store's key, and yields the growth of each replica (evaluate.growth). Memory use does not

@@ -1,8 +1,8 @@
-"""Retention and compaction from the files of log dirs: segments due for deletion or retained too long, and pending
-compaction.
+"""Check retention and compaction in the files of log dirs.
 
-Input: a broker's log dirs (on its host, or copies) and the topics' configs. Rules:
-kctl.segment.log.segment_retention, retention.tombstones. Only batch headers are read, unless keys are counted.
+Finds segments due for deletion or retained too long, and pending compaction. Input: a broker's log dirs (on its host,
+or copies) and the topics' configs. Rules: kctl.segment.log.segment_retention, retention.tombstones. Only batch headers
+are read, unless keys are counted.
 """
 
 from __future__ import annotations
@@ -96,8 +96,10 @@ class CleanerRow:
 
 @dataclass
 class FilesReport:
-    """The result of reading logs. logs, segments_seen: number of logs and segments read. failures: a line for each
-    unreadable log."""
+    """The result of reading logs.
+
+    logs, segments_seen: number of logs and segments read. failures: a line for each unreadable log.
+    """
 
     segments: list[SegmentRow] = field(default_factory=list)
     cleaner: list[CleanerRow] = field(default_factory=list)

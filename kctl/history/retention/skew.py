@@ -9,7 +9,7 @@ from math import sqrt
 
 @dataclass(frozen=True, slots=True)
 class Skew:
-    """The distribution of amounts over places.
+    """The distribution of amounts over brokers, log dirs or partitions.
 
     ratio: maximum ÷ mean, 1.0 is even. spread: standard deviation ÷ mean, 0.0 is even. Both None: all amounts are 0.
     """

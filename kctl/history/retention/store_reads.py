@@ -1,4 +1,4 @@
-"""Reads of a store of snapshots for the retention reports.
+"""Read a snapshot store for the retention reports.
 
 Two inputs are large: the sizes of replicas over the span, and the last readings of groups. Both are read here or by
 Spark's tasks (kctl.spark.store_reads), which reduce them to one row per replica or reading for the retention rules.
@@ -25,7 +25,7 @@ from kctl.history.retention.volumes import Disks, Partition
 from kctl.history.snapshots import read_progress, schema
 from kctl.history.snapshots.disk_moment import DiskMoment, disk_moment, ends_near
 from kctl.history.snapshots.read import stored_bytes
-from kctl.history.snapshots.remote import as_given, place, text_of
+from kctl.history.snapshots.remote import as_given, parse_location, text_of
 from kctl.history.snapshots.store import Damaged, Store, open_store
 from kctl.history.snapshots.whole import check_files
 from kctl.lag.log_config import LogConfig
@@ -148,8 +148,8 @@ def _reading_rows(query: ReadingsQuery, groups: GroupRange) -> list[dict[str, An
 
 
 def reads_of(store: str, from_ms: int, to_ms: int, *, at_once: int = 1) -> StoreReads:
-    """Return the reads of a store. Raises what open_store raises."""
-    return StoreReads(open_store(place(store)), from_ms, to_ms, at_once=at_once)
+    """Return the reads of a store. Raises the errors of open_store."""
+    return StoreReads(open_store(parse_location(store)), from_ms, to_ms, at_once=at_once)
 
 
 def _time_lag(row: dict[str, Any], oldest_ms: int | None, now_ms: int) -> int | None:

@@ -1,4 +1,7 @@
-"""The rows of kctl.lag.retention from a cluster's responses. kctl.spark.retention_job computes the same rows."""
+"""Compute the rows of kctl.lag.retention from a cluster's responses.
+
+kctl.spark.retention_job computes the same rows.
+"""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from kctl.lag.retention import LeaderLog
 
 Place = tuple[int, str]  # broker, log dir
 Partition = tuple[str, int]
-_SAME_VOLUME = 10_000  # samples of the free space may differ by this part of the volume
+_SAME_VOLUME = 10_000  # samples of the free space may differ by 1/10,000 of the volume
 
 
 class Rate(NamedTuple):

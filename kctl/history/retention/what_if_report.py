@@ -46,8 +46,10 @@ class TopicWhatIf:
 
 @dataclass(frozen=True, slots=True)
 class LogDirWhatIf:
-    """A log dir with the change. new_full_ms: with freed_at_least_bytes. full_after_ms, new_full_after_ms: see
-    kctl.history.retention.outlook."""
+    """A log dir with the change.
+
+    new_full_ms: with freed_at_least_bytes. full_after_ms, new_full_after_ms: see kctl.history.retention.outlook.
+    """
 
     broker: int
     log_dir: str

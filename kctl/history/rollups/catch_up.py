@@ -1,4 +1,4 @@
-"""Creation of missing rollups: for each hour of a store that has ended, and for each whole day.
+"""Create missing rollups: for each hour of a store that has ended, and for each whole day.
 
 Only one kctl creates rollups of a store at a time. Hours are independent of each other, so another process can roll up
 an hour and write its files.

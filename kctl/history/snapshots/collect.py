@@ -81,10 +81,10 @@ class AnotherCluster(Refused):
 
 
 class Collector:
-    """Takes passes over a cluster, and caches values that need not be requested each time."""
+    """A reader of passes over a cluster. Caches values that need not be requested for each pass."""
 
     def __init__(self, cluster_id: str | None) -> None:
-        # Imported now, so that the import does not delay the reads of the first pass.
+        # Import now, so that the import does not delay the reads of the first pass.
         import kafka.protocol.admin
         import kafka.protocol.consumer
         import kafka.protocol.metadata  # noqa: F401
@@ -117,13 +117,13 @@ class Collector:
         committed = _committed(client, groups, result)
         owners = {name: owners_of(groups[name]) for name in groups}
         selected: set[TopicPartition] = set().union(*committed.values(), *owners.values())
-        ghosts = _ghosts(client, state, selected, result)
+        deleted = _deleted_partitions(client, state, selected, result)
         offsets = self._logs(client, state, at_ms, result)
         partitions = {p.tp: p for topic in state.topics.values() for p in topic.partitions}
         ids = {name: topic.topic_id for name, topic in state.topics.items()}
         result.rows[schema.COMMITS] = [
             _commit(
-                name, tp, each.get(tp), offsets.get(tp), partitions.get(tp), ids.get(tp.topic), deleted=tp in ghosts
+                name, tp, each.get(tp), offsets.get(tp), partitions.get(tp), ids.get(tp.topic), deleted=tp in deleted
             )
             for name, each in committed.items()
             for tp in each.keys() | owners[name].keys()
@@ -256,10 +256,10 @@ def _committed(client: ClusterClient, groups: Mapping[str, Group], result: Pass)
     return committed
 
 
-def _ghosts(
+def _deleted_partitions(
     client: ClusterClient, state: ClusterState, selected: Iterable[TopicPartition], result: Pass
 ) -> set[TopicPartition]:
-    """Return partitions with commits or owners that do not exist, without topics that the user may not describe."""
+    """Return selected partitions that no longer exist, except in topics that the user may not describe."""
     existing = {p.tp for topic in state.topics.values() for p in topic.partitions}
     absent = {tp for tp in selected if tp not in existing}
     hidden: set[str] = set()

@@ -1,8 +1,9 @@
-"""Arrow columns built from buffers. `pyarrow.array` of a list imports pandas, which takes half a CPU second or more:
-longer than all reads of a Spark task, or of a pass over a small cluster.
+"""Arrow columns built from buffers.
 
-Layout (Arrow columnar format): validity bitmap, least significant bit first, absent if nothing is null; numbers as
-plain values; booleans as a bitmap; text as int32 offsets and UTF-8 bytes; lists as int32 offsets into their values.
+`pyarrow.array` of a list imports pandas, which takes half a CPU second or more: longer than all reads of a Spark task,
+or of a pass over a small cluster. Layout (Arrow columnar format): validity bitmap, least significant bit first, absent
+if nothing is null; numbers as plain values; booleans as a bitmap; text as int32 offsets and UTF-8 bytes; lists as int32
+offsets into their values.
 """
 
 from __future__ import annotations

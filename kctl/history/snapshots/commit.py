@@ -1,4 +1,4 @@
-"""Storing of a pass: all of its tables, then its row of `passes`, which makes it valid."""
+"""Store a pass: all of its tables, then its row of `passes`, which makes it valid."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class ClockBehind(Refused):
 
 def check_clock(store: Store, at_ms: int) -> None:
     """Raise ClockBehind if a pass of this time would be invalid."""
-    state = store.counting(hour_of(at_ms))
+    state = store.valid_files(hour_of(at_ms))
     if state.through_ms is not None and at_ms <= state.through_ms:
         raise ClockBehind(
             f"the clock shows {_iso(at_ms)}, but the store has passes up to {_iso(state.through_ms)}",

@@ -37,7 +37,7 @@ def compact(store: Store, hour: Hour) -> Generator[None, None, None]:
     A compacted hour is not changed. Stopping between steps (`close`) leaves the valid files unchanged.
     Raises NotCompacted, OperationFailed (e.g. disk full), NotAuthorized.
     """
-    while len(chosen := store.counting(hour).files[:AT_ONCE]) > 1 or (chosen and not chosen[0].compacted):
+    while len(chosen := store.valid_files(hour).files[:AT_ONCE]) > 1 or (chosen and not chosen[0].compacted):
         target = DataFile(chosen[-1].at_ms, compacted=True)
         for table in (*(name for name in schema.TABLES if name != schema.PASSES), schema.PASSES):
             yield from _one_table(store, table, hour, chosen, target)
@@ -62,7 +62,7 @@ def _one_table(store: Store, table: str, hour: Hour, chosen: tuple[DataFile, ...
 
 def replaced(store: Store, hour: Hour) -> list[str]:
     """Return the names in an hour's `passes` that a compaction has replaced."""
-    state = store.counting(hour)
+    state = store.valid_files(hour)
     retained = {file.name for file in state.files}
     names = files.names(store.folder(schema.PASSES, hour))
     return [name for name in names if parse_name(name) is not None and name not in retained]
@@ -73,7 +73,7 @@ def discard(store: Store, hour: Hour, *, grace_ms: int = GRACE_MS) -> bool:
 
     Return True if replaced files remain. Raises OperationFailed, NotAuthorized.
     """
-    state = store.counting(hour)
+    state = store.valid_files(hour)
     if state.through_ms is None or not replaced(store, hour):
         return False
     folder = store.folder(schema.PASSES, hour)

@@ -28,8 +28,10 @@ ReportDamage = Callable[[Damaged], None]
 
 @dataclass(frozen=True)
 class DiskMoment:
-    """The state of logs and log dirs. at_ms, failures: of the newest pass. log_dir_errors: why log dirs are offline, by
-    broker and path."""
+    """The state of logs and log dirs.
+
+    at_ms, failures: of the newest pass. log_dir_errors: why log dirs are offline, by broker and path.
+    """
 
     at_ms: int
     failures: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Expiry of old hours, and removal of files that crashed writers left behind.
+"""Expire old hours, and remove files that crashed writers left behind.
 
 An hour expires in one step: its folder of `passes` is renamed, which makes all of its files invalid. Then the files are
 removed, and the renamed folder last, so that the next expiry can finish an interrupted one.

@@ -20,7 +20,7 @@ _MARK = re.compile(rb"crc32=([0-9a-f]{8})")
 _TAIL = 8
 _MAX_BYTES = 64 << 20
 NOT_WHOLE = "it is not a complete Parquet file"
-# Texts of Arrow for missing or damaged bytes.
+# Arrow's messages about missing or damaged bytes.
 _CHECKSUM = re.compile("CRC|page integrity")
 _BROKEN = re.compile("thrift|[Uu]nexpected end|end of stream|magic|footer|[Dd]ecompress|ZSTD|page|Corrupt")
 

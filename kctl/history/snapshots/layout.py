@@ -1,4 +1,4 @@
-"""The layout of a store: the places and names of its files, and which files are valid. Pure, for any file system.
+"""The layout of a store: the folders and names of its files, and which files are valid. Pure, for any file system.
 
     DIR/kctl-store.json                                             {"format", "version", "cluster_id"}
     DIR/.lock                                                       held by the collector (flock)
@@ -87,7 +87,7 @@ def parse_name(name: str) -> DataFile | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Counting:
+class ValidFiles:
     """The valid files of an hour, in order of time. through_ms: end of the compacted passes; None: not compacted."""
 
     hour: Hour
@@ -95,13 +95,13 @@ class Counting:
     through_ms: int | None
 
 
-def counting(hour: Hour, names: Collection[str]) -> Counting:
+def valid_files(hour: Hour, names: Collection[str]) -> ValidFiles:
     """Return the valid files, from the names in the hour's folder of `passes`. Foreign names are ignored."""
     result = [file for name in names if (file := parse_name(name)) and hour_of(file.at_ms) == hour]
     through = max((file.at_ms for file in result if file.compacted), default=None)
     passes = sorted(file for file in result if not file.compacted and (through is None or file.at_ms > through))
     first = () if through is None else (DataFile(through, compacted=True),)
-    return Counting(hour, (*first, *passes), through)
+    return ValidFiles(hour, (*first, *passes), through)
 
 
 def hours(from_ms: int, to_ms: int) -> Iterator[Hour]:

@@ -1,4 +1,4 @@
-"""Merge of sorted streams of batches, with memory use that does not grow with their length.
+"""Merge sorted streams of batches, with memory use that does not grow with their length.
 
 Two batches of each stream are loaded. Rows up to the smallest of the streams' last keys are final: no stream can still
 return a smaller key. These rows are taken, sorted and returned, and more batches are loaded. (With one batch each,

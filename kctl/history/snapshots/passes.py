@@ -42,7 +42,7 @@ def newest_ms(store: Store, before_ms: int | None = None) -> int | None:
     which is not after its passes.
     """
     for hour in reversed(store.hours()):
-        for file in reversed(store.counting(hour).files):
+        for file in reversed(store.valid_files(hour).files):
             if before_ms is None or file.at_ms < before_ms:
                 return file.at_ms
             if file.compacted and hour.start_ms < before_ms:
@@ -53,7 +53,7 @@ def newest_ms(store: Store, before_ms: int | None = None) -> int | None:
 def oldest_ms(store: Store) -> int | None:
     """Return the time of the first pass; for an unreadable compacted file, its hour. None if there is none."""
     for hour in store.hours():
-        for file in store.counting(hour).files:
+        for file in store.valid_files(hour).files:
             if not file.compacted:
                 return file.at_ms
             result = passes(store, hour.start_ms, file.at_ms + 1, damaged=lambda _: None)

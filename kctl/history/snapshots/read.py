@@ -1,4 +1,4 @@
-"""Reading a table of a store over a time span."""
+"""Read a table of a store over a time span."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def chosen_files(
     for number, hour in enumerate(hours):
         if phase is not None and len(hours) > 1:
             read_progress.report(phase, number, len(hours), "hours")
-        for file in store.counting(hour).files:
+        for file in store.valid_files(hour).files:
             if file.at_ms >= from_ms and (file.compacted or file.at_ms < to_ms):
                 yield hour, file
 
@@ -122,7 +122,7 @@ def read_file(
         with files.opened(path) as stream:
             yield from read_rows(stream, table, file_part, columns=columns, batch_rows=batch_rows)
     except FileNotFoundError:
-        if file not in store.counting(hour).files:
+        if file not in store.valid_files(hour).files:
             raise _changed(path) from None
         if store.has_rows(table, hour, file):
             damaged(Damaged(path, "it is missing"))

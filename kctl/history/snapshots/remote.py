@@ -1,6 +1,6 @@
 """A store outside local folders, for readers: S3, HDFS and other file systems of pyarrow.
 
-Names below the store provide what readers use of Path: `/`, `name`, `parent`, and the text. Collecting, compacting and
+RemotePath has the members of Path that readers use: `/`, `name`, `parent` and `str()`. Collecting, compacting and
 rolling up need renames and locks, which object stores lack; they need a local folder.
 
 Credentials are found by pyarrow: for S3 as in the AWS SDK (the machine's role, ~/.aws, AWS_ variables), for HDFS from
@@ -22,7 +22,7 @@ from urllib.parse import unquote, urlsplit
 from kctl.errors import NotSupported, UsageError
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://")
-# Schemes of pyarrow.fs.FileSystem.from_uri, and the names that Hadoop uses for the same.
+# Schemes of pyarrow.fs.FileSystem.from_uri, and Hadoop's names for them.
 _SCHEMES = {"s3": "s3", "s3a": "s3", "s3n": "s3", "hdfs": "hdfs", "viewfs": "viewfs", "gs": "gs", "abfs": "abfs",
             "abfss": "abfss"}  # fmt: skip
 _WHOLE_BYTES = 4 << 20
@@ -31,7 +31,7 @@ _SUPPORTED = "use s3a://, hdfs://, gs:// or abfs://"
 
 @dataclass(frozen=True, slots=True)
 class RemotePath:
-    """A name in a remote store. root: URI of the store, without trailing slash. query: options for pyarrow."""
+    """A path in a remote store. root: URI of the store, without trailing slash. query: options for pyarrow."""
 
     root: str
     query: str = ""
@@ -53,7 +53,7 @@ class RemotePath:
 
     @property
     def uri(self) -> str:
-        """Return the store's URI, in the form that `place` parses."""
+        """Return the store's URI, in the form that `parse_location` parses."""
         return f"{self.root}{'?' if self.query else ''}{self.query}"
 
     def names(self) -> list[str]:
@@ -78,7 +78,7 @@ class RemotePath:
         return system, f"{base}{self.below}"
 
 
-def place(text: str) -> Path:
+def parse_location(text: str) -> Path:
     """Parse the location of a store: a local folder or a URI.
 
     Raises UsageError for a URI with an unsupported file system or with credentials.
@@ -105,7 +105,7 @@ def place(text: str) -> Path:
 
 
 def text_of(root: Path) -> str:
-    """Return the location for another process, which may run in another folder. `place` parses it."""
+    """Return the location for another process, which may run in another folder. `parse_location` parses it."""
     remote: object = root
     return remote.uri if isinstance(remote, RemotePath) else str(root.absolute())
 

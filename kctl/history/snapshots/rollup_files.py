@@ -115,8 +115,9 @@ def write(store: Store, path: Path, table: str, rows: Sequence[dict[str, Any]]) 
 
 
 def read(path: Path, table: str, columns: Sequence[str] | None = None) -> list[dict[str, Any]] | Damaged:
-    """Return rows of a file, optionally only some columns; Damaged if it is damaged or newer; no rows if it is
-    missing.
+    """Return rows of a file, optionally only some columns.
+
+    Returns Damaged if the file is damaged or of a newer version, and no rows if it is missing.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -144,7 +144,7 @@ class _Housekeeping:
         """Work until this time (monotonic clock), at least one step; None: finish the round."""
         if self._steps is None:
             now_s, hour = self._clock.steady_s(), hour_of(self._clock.now_ms())
-            crowded = len(self._store.counting(hour).files) > _MAX_UNCOMPACTED
+            crowded = len(self._store.valid_files(hour).files) > _MAX_UNCOMPACTED
             if now_s - self._started_s < HOUSEKEEPING_EVERY_S and hour == self._hour and not crowded:
                 return
             self._started_s, self._hour = now_s, hour
@@ -165,9 +165,9 @@ class _Housekeeping:
             self._report_once(exc.message)
 
     def _tidy(self, hour: Hour) -> Iterator[None]:
-        file_count = len(self._store.counting(hour).files)
+        file_count = len(self._store.valid_files(hour).files)
         if hour.end_ms <= self._clock.now_ms() or file_count > _MAX_UNCOMPACTED:
-            for path in self._store.strangers(hour) if file_count > 1 else ():
+            for path in self._store.foreign_files(hour) if file_count > 1 else ():
                 self._report_once(f"{path} is not a file of the store and is ignored")
             try:
                 yield from compact(self._store, hour)

@@ -1,4 +1,4 @@
-"""A store of snapshots in a folder: its files, in the layout of kctl.history.snapshots.layout."""
+"""A snapshot store in a folder: its files, in the layout of kctl.history.snapshots.layout."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from kctl.history.snapshots import files, schema
 from kctl.history.snapshots.layout import (
     LOCK_FILE,
     STORE_FILE,
-    Counting,
     DataFile,
     Hour,
-    counting,
+    ValidFiles,
     parse_hour,
     parse_name,
+    valid_files,
 )
 from kctl.history.snapshots.rows import EVERYTHING, BadRows, RowWriter, read_rows
 
@@ -55,11 +55,11 @@ class Store:
             result += [hour for name in files.names(top / date) if (hour := parse_hour(date, name))]
         return sorted(result)
 
-    def counting(self, hour: Hour) -> Counting:
-        """Return which files of an hour are valid."""
-        return counting(hour, files.names(self.folder(schema.PASSES, hour)))
+    def valid_files(self, hour: Hour) -> ValidFiles:
+        """Return the valid files of an hour."""
+        return valid_files(hour, files.names(self.folder(schema.PASSES, hour)))
 
-    def strangers(self, hour: Hour) -> list[Path]:
+    def foreign_files(self, hour: Hour) -> list[Path]:
         """Return foreign names in the folders of an hour. They are never opened or removed."""
         return [
             folder / name
@@ -73,7 +73,7 @@ class Store:
     ) -> Generator[None, None, None]:
         """Write a file of a table, one batch per step. The file appears after the last step.
 
-        Raises OperationFailed, NotAuthorized, and what `batches` raises.
+        Raises OperationFailed, NotAuthorized, and the errors of `batches`.
         """
         path = self.folder(table, hour) / file.name
         try:
@@ -118,7 +118,7 @@ def open_store(path: Path) -> Store:
             data = stream.read(_MAX_BYTES + 1)
     except FileNotFoundError:
         raise NotFound(
-            f"{path} is not a store of snapshots: it has no {STORE_FILE}",
+            f"{path} is not a snapshot store: it has no {STORE_FILE}",
             hint="create one with `kctl history snapshot --store DIR`",
         ) from None
     except NotADirectoryError:
@@ -135,9 +135,7 @@ def _cluster_id(about: Path, data: bytes) -> str | None:
     except (ValueError, RecursionError):
         result = None
     if not isinstance(result, dict) or result.get("format") != schema.FORMAT:
-        raise InvalidFile(
-            f"{about} does not belong to a store of snapshots", hint="check the file, or use another folder"
-        )
+        raise InvalidFile(f"{about} does not belong to a snapshot store", hint="check the file, or use another folder")
     version, cluster_id = result.get("version"), result.get("cluster_id")
     if type(version) is not int or version < 1 or not (cluster_id is None or isinstance(cluster_id, str)):
         raise InvalidFile(f"{about} has no valid version and cluster id", hint="check the file")
@@ -152,7 +150,7 @@ def _cluster_id(about: Path, data: bytes) -> str | None:
 def create_store(path: Path, cluster_id: str | None) -> Store:
     """Open the store of a cluster, or create it if the folder is missing or empty.
 
-    Raises what `open_store` raises, Refused if the store belongs to another cluster or the folder is not empty,
+    Raises the errors of `open_store`, Refused if the store belongs to another cluster or the folder is not empty,
     UsageError if the path is a file, OperationFailed.
     """
     try:
@@ -176,7 +174,7 @@ def create_store(path: Path, cluster_id: str | None) -> Store:
         return store
     if others:
         raise Refused(
-            f"{path} is not a store of snapshots and not empty",
+            f"{path} is neither empty nor a snapshot store",
             hint="set --store to a new or empty folder",
             reason=Reason.INVALID_PATH,
         )

@@ -47,7 +47,7 @@ def _damaged(
             with files.opened(path) as stream:
                 footer.check(stream)
         except FileNotFoundError:
-            if table in expected and file in store.counting(hour).files:
+            if table in expected and file in store.valid_files(hour).files:
                 yield Damaged(path, "it is missing")
         except (footer.BadFooter, OSError) as exc:
             yield Damaged(path, footer.reason_of(exc))

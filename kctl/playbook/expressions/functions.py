@@ -12,8 +12,10 @@ from kctl.playbook.expressions.values import kind_of, require
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A filter, test or function. summary: for the reference. call: takes the value first. accepts_undefined: the value
-    may be undefined."""
+    """A filter, test or function.
+
+    summary: for the reference. call: takes the value first. accepts_undefined: the value may be undefined.
+    """
 
     name: str
     summary: str

@@ -14,8 +14,10 @@ _MAX_DIGITS = 4300  # Python's own limit, missing in early 3.10 releases; conver
 
 
 def value_of_json(text: str) -> Any:
-    """Return the value. Raises ValueError for invalid JSON, and for NaN, numbers beyond a double, deep nesting and
-    unpaired surrogates."""
+    """Return the value.
+
+    Raises ValueError for invalid JSON, and for NaN, numbers beyond a double, deep nesting and unpaired surrogates.
+    """
     try:
         value = json.loads(text, parse_constant=_no_number, parse_float=_finite, parse_int=_whole)
         if _SURROGATE.search(text) and not encodable(json.dumps(value, ensure_ascii=False)):

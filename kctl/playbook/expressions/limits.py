@@ -109,8 +109,10 @@ def count_all(value: Any) -> Any:
 
 
 class SizeBudget:
-    """A limit for values and characters of results. A list or string that occurs repeatedly counts each time, because
-    each occurrence is written out."""
+    """A limit for values and characters of results.
+
+    A list or string that occurs repeatedly counts each time, because each occurrence is written out.
+    """
 
     def __init__(self, *, values: int = MAX_VALUES, characters: int = MAX_RESULT) -> None:
         self.values, self.characters = values, characters  # remaining

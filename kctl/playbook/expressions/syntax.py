@@ -22,8 +22,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """A parsed expression. source: as written. names: its variables. members: members accessed directly on variables.
-    The `lineno` of a node is its offset in the source."""
+    """A parsed expression.
+
+    source: as written. names: its variables. members: members accessed directly on variables. The `lineno` of a node is
+    its offset in the source.
+    """
 
     source: str
     tree: nodes.Expr

@@ -1,7 +1,7 @@
 """Run a playbook: its steps, the on_failure steps, the final steps.
 
-A resumed run starts at the first step again. Each step that the journal has as ended is replaced by its recorded
-result, so the run resumes exactly where it stopped, in loops and includes too.
+A resumed run starts at the first step again. A step that has ended according to the journal does not run again: its
+recorded result is used. So the run resumes exactly where it stopped, in loops and includes too.
 """
 
 from __future__ import annotations
@@ -118,8 +118,11 @@ class Engine:
         return failure or late
 
     def _part(self, frame: Frame, part: Part) -> Failure | None:
-        """Run a part and return its first failure. A failure ends the part, except for the final steps: all of them
-        run, even if one is interrupted, until a second interrupt. Raises the KeyboardInterrupt at the end."""
+        """Run a part and return its first failure.
+
+        A failure ends the part, except for the final steps: all of them run, even if one is interrupted, until a second
+        interrupt. Raises the KeyboardInterrupt at the end.
+        """
         steps = {"steps": frame.playbook.steps, "on_failure": frame.playbook.on_failure}.get(
             part, frame.playbook.finally_
         )
@@ -179,10 +182,12 @@ class Engine:
             raise
         result = self._store(step, key, result, handler)
         report.duration_ms = round((clock.now_s() - started) * 1000)
-        return self._leave(frame, step, report, result)
+        return self._finish_step(frame, step, report, result)
 
     def _must_repeat(self, step: Step, key: str, done: EndedStep) -> bool:
-        """Return True if an ended step must run again for its value, which the journal lacks, and changes nothing."""
+        """Return True if an ended step must run again: its value is needed but not in the journal, and it changes
+        nothing.
+        """
         if (
             is_whole(self._journal, step, done, key)
             or done.fatal
@@ -199,9 +204,9 @@ class Engine:
         items = ended_items(self._journal, report.step) if step.loop is not None else []
         if items:
             result = of_items([each.result for each in items])
-        return self._leave(frame, step, report, result)
+        return self._finish_step(frame, step, report, result)
 
-    def _leave(self, frame: Frame, step: Step, report: StepReport, result: StepResult) -> Failure | None:
+    def _finish_step(self, frame: Frame, step: Step, report: StepReport, result: StepResult) -> Failure | None:
         """Set the variables and the report of an ended step. Return its failure if it ends the part."""
         self._changed |= result.changed and not self._settings.check
         self._uncertain |= self._settings.check and dry.is_uncertain(result)

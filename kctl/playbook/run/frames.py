@@ -17,7 +17,7 @@ from kctl.playbook.run.states import Failure, StepResult, skipped_result
 class Frame:
     """A running playbook.
 
-    variables: parameters, registers, and variables of `set`. confirmed: context → the name that confirms changes of its
+    variables: parameters, registers, and variables of `set`. confirmed: context → the name that confirms changes to its
     cluster. prefix: of the step keys. trail: paths of the including playbooks and this one. missing: register whose
     value the journal lacks → its step. in_handler: runs within on_failure or finally. secret: secret variables.
     """

@@ -97,8 +97,11 @@ def _bounded(value: Any, redactor: Redactor) -> tuple[Any, bool]:
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
-    """The report of a run. status: "ok", "changed", "failed" or "interrupted", in a dry run also "would change".
-    counts: steps by state. run: None for a dry run, which has no journal."""
+    """The report of a run.
+
+    status: "ok", "changed", "failed" or "interrupted", in a dry run also "would change". counts: steps by state. run:
+    None for a dry run, which has no journal.
+    """
 
     run: str | None
     playbook: str

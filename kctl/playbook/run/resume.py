@@ -23,9 +23,9 @@ _ENDED = {0: "complete", int(ExitCode.INTERRUPTED): "interrupted"}
 class RunOverview:
     """The status of a run.
 
-    state: running, complete, failed, interrupted; stopped if its process ended without a final entry. steps_done: of
-    `steps`, which counts part "steps" without included steps. at: steps that failed or have no end; else the next step.
-    unsure: steps of these that are repeated only on request.
+    state: running, complete, failed, interrupted; stopped if its process ended without a final entry. steps: number of
+    steps in part "steps", without included ones; steps_done: those that are complete. at: failed and unfinished steps,
+    else the next step. unsure: steps with an unknown outcome, which are repeated only with --redo.
     """
 
     run: str
@@ -79,7 +79,7 @@ def overviews() -> tuple[list[RunOverview], list[KctlError]]:
     return [overview(path, state) for path, state in runs], failed
 
 
-def to_resume(run: str | None) -> Path:
+def run_to_resume(run: str | None) -> Path:
     """Return the journal of the run to resume. run: None for the newest run that is not complete.
 
     Raises NotFound; Refused if the run is complete, or if a later run of the same playbook on the same target completed

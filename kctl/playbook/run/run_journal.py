@@ -54,7 +54,7 @@ class EndedStep:
 
 @dataclass(frozen=True, slots=True)
 class StartedStep:
-    """A step that started. looks: it is an operation that changes nothing."""
+    """A step that started. looks: the step is an operation that changes nothing."""
 
     key: str
     name: str
@@ -89,8 +89,11 @@ class RecordedRun:
         return self.ended is not None and self.ended.get("exit_code") == 0
 
     def prepare_resume(self, redo: Iterable[str] = (), skip: Iterable[str] = ()) -> None:
-        """Prepare the state for resuming. After a regular end, these run again: failed steps, on_failure and final
-        steps, and read-only steps since the last change."""
+        """Prepare the state for resuming.
+
+        After a regular end, these run again: failed steps, on_failure and final steps, and read-only steps since the
+        last change.
+        """
         if self.ended is not None:
             self._retry()
         self.ended = None

@@ -12,8 +12,11 @@ from kctl.playbook.run.states import Failure
 
 @dataclass(frozen=True)
 class RunSettings:
-    """The settings of a run. check: dry run. diff: show plans before changes. ask: confirm each step. confirmed:
-    context or address → the name that confirms changes of its protected cluster."""
+    """The settings of a run.
+
+    check: dry run. diff: show plans before changes. ask: confirm each step. confirmed: context or address → the name
+    that confirms changes to its protected cluster.
+    """
 
     check: bool = False
     diff: bool = False

@@ -24,8 +24,11 @@ class StepState(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """The result of a step. exit_code: as for commands; None if the step did not run. message: the reason for a failure
-    or skip. changed: it changed something or may have; in a dry run: it would."""
+    """The result of a step.
+
+    exit_code: as for commands; None if the step did not run. message: the reason for a failure or skip. changed: it
+    changed something or may have; in a dry run: it would.
+    """
 
     state: StepState
     value: Any = None
@@ -123,8 +126,11 @@ def from_entry(entry: Mapping[str, Any]) -> StepResult:
 
 
 def exit_code_of_run(failure: Failure | None) -> int:
-    """Return the exit code of the run: 0, or that of the failure. 1 is a failed check. 2, 3 and 4 state that nothing
-    was changed; if earlier steps changed something, it is 5. Changes by on_failure steps do not count."""
+    """Return the exit code of the run: 0, or that of the failure.
+
+    1 is a failed check. 2, 3 and 4 state that nothing was changed; if earlier steps changed something, it is 5. Changes
+    by on_failure steps do not count.
+    """
     if failure is None:
         return int(ExitCode.OK)
     code = failure.exit_code

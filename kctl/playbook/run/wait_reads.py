@@ -8,8 +8,11 @@ from kctl.playbook.operations import Operations
 
 
 def reads_before_wait(playbook: Playbook, waiting: Step, definitions: Operations) -> list[Step]:
-    """Return the steps behind the registers in a wait's condition: for each register the last step before the wait, if
-    it is a read-only operation without a loop. Raises ExpressionError, NotFound for an operation."""
+    """Return the read-only steps whose registers are in a wait's condition.
+
+    For each register, it is the last step before the wait, if that is a read-only operation without a loop. Raises
+    ExpressionError, NotFound for an operation.
+    """
     until = waiting.arguments.get("until")
     if not isinstance(until, str):
         return []

@@ -1,5 +1,7 @@
-"""A plan as a file: Kafka's reassignment JSON (ReassignPartitionsCommand: version, partitions with topic, partition,
-replicas, log_dirs) with additional keys, which kafka-reassign-partitions ignores:
+"""Write a plan as a file.
+
+The format is Kafka's reassignment JSON (ReassignPartitionsCommand: version, partitions with topic, partition, replicas,
+log_dirs) with additional keys, which kafka-reassign-partitions ignores:
 
     {"version": 1, "partitions": [{"topic", "partition", "replicas", "log_dirs": ["any", …]}],
      "cluster_id", "goals": {options}, "moves", "lower_bound", "forced_moves", "leader_changes",

@@ -180,13 +180,13 @@ class _Row:
 
 
 class _Entries:
-    """A list of {topic, partition, replicas, log_dirs}. rows: valid entries; places: partition → position in rows."""
+    """A list of {topic, partition, replicas, log_dirs}. rows: valid entries; positions: partition → index in rows."""
 
     def __init__(self, where: str, rows: object, problems: list[str]) -> None:
         self.where = where
         self.problems = problems
         self.rows: list[_Row] = []
-        self.places: dict[tuple[str, int], int] = {}
+        self.positions: dict[tuple[str, int], int] = {}
         self._faults: dict[str, str | None] = {}
         if not isinstance(rows, list):
             problems.append(f"{where}partitions is not a list")
@@ -213,11 +213,11 @@ class _Entries:
         fault = _replicas_fault(replicas) or self._log_dirs_fault(row, replicas)
         if not fault and not (size is None or (type(size) is int and size >= 0)):
             fault = f"size_bytes is {value_text(size)}"
-        if (topic, partition) in self.places:
+        if (topic, partition) in self.positions:
             fault = "listed twice"
         if fault:
             self.problems.append(f"{name}: {fault}")
-        self.places[topic, partition] = len(self.rows)
+        self.positions[topic, partition] = len(self.rows)
         if not fault:
             dirs = row.get("log_dirs")
             paths = None if dirs is None else tuple([None if path == ANY else path for path in dirs])
@@ -276,8 +276,10 @@ def _current(document: Mapping[str, Any], entries: _Entries, problems: list[str]
         problems.append("current is not an object")
         return None
     current = _Entries("current: ", value.get("partitions"), problems)
-    problems += [f"current: {t}-{p}: not in partitions" for t, p in current.places if (t, p) not in entries.places]
-    problems += [f"{t}-{p}: not in current" for t, p in entries.places if (t, p) not in current.places]
+    problems += [
+        f"current: {t}-{p}: not in partitions" for t, p in current.positions if (t, p) not in entries.positions
+    ]
+    problems += [f"{t}-{p}: not in current" for t, p in entries.positions if (t, p) not in current.positions]
     return current
 
 
@@ -338,7 +340,7 @@ def _reassignments(
 ) -> Iterable[Reassignment]:
     nothing = (None, 0)
     for row in entries.rows:
-        original = current.rows[current.places[row.topic, row.partition]] if current else None
+        original = current.rows[current.positions[row.topic, row.partition]] if current else None
         yield Reassignment(
             topic=row.topic,
             partition=row.partition,

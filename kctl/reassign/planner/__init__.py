@@ -1,1 +1,1 @@
-"""From a cluster's state and goals to the smallest plan. Pure."""
+"""Compute the smallest plan from a cluster's state and goals. Pure."""

@@ -1,6 +1,6 @@
 """Cheapest chains of swaps over a graph of brokers, for replicas and leaders alike.
 
-A swap a → b moves one unit of load from a to b. With costs −1, 0 and 1 and no cycle of negative cost, pushing along
+A swap a → b moves one unit of load from a to b. With costs -1, 0 and 1 and no cycle of negative cost, pushing along
 cheapest paths keeps the plan the cheapest for its loads (successive shortest paths; Ahuja, Magnanti, Orlin: Network
 Flows, ch. 9), and a plan without a negative cycle is the cheapest of all (ch. 3, negative cycle optimality).
 """
@@ -112,7 +112,7 @@ def _path(swap_to: dict[int, Swap], node: int, sources: Collection[int]) -> list
 
 
 def apply_chain(network: Network, steps: list[Swap]) -> int | None:
-    """Apply all swaps. If two swaps of one partition exclude each other, undo all and return the partition."""
+    """Apply all swaps. If two swaps of one partition conflict, undo all and return the partition."""
     done: list[Swap] = []
     for step in steps:
         if not network.legal(step.p, step.a, step.b):

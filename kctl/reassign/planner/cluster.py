@@ -155,8 +155,8 @@ def from_state(
 def from_export(document: object) -> PlanCluster:
     """Return the cluster in the JSON of `kctl cluster export` (kctl.cluster.export). Raises InvalidFile.
 
-    A broker without a host, if others have one, is down: the export lists it only because of its replicas. A
-    replica on an unlisted broker adds that broker, as down.
+    If some brokers have a host, a broker without one is down: the export lists it only because it has replicas. A
+    broker that has replicas but is not listed is added, as down.
     """
     if not isinstance(document, Mapping):
         raise _invalid("not a JSON object")

@@ -26,7 +26,10 @@ class Disk:
 
 @dataclass(slots=True)
 class BrokerDisks:
-    """broker: its id. replicas: partition (row of the cluster) → position in disks, bytes (or UNKNOWN)."""
+    """The log dirs of a broker.
+
+    broker: its id. replicas: partition (row of the cluster) → position in disks, bytes (or UNKNOWN).
+    """
 
     broker: int
     disks: list[Disk]

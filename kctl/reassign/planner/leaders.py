@@ -1,8 +1,8 @@
 """Preferred leaders: change the first replica of as few partitions as possible, until every broker leads its share.
 
-No data moves. The graph of brokers is the same as for replicas: a partition led by a with a replica on b is an edge
-a → b of cost +1 (the leader changes), −1 (the original leader returns) or 0. Starting with no change and pushing along
-cheapest chains gives the fewest changes (kctl.reassign.planner.chains).
+No data moves. The graph of brokers is the same as for replicas: if broker a leads a partition that has a replica on
+broker b, there is an edge a → b with cost +1 (the leader changes), -1 (the original leader returns) or 0. Starting with
+no change and pushing along the cheapest chains gives the fewest changes (kctl.reassign.planner.chains).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from math import ceil, floor
 
 from kctl.reassign.planner.bounds import leader_changes_needed, leader_changes_proven
 from kctl.reassign.planner.chains import cancel_cycles, drain
-from kctl.reassign.planner.levelling import level_out, settle, targets_met
+from kctl.reassign.planner.leveling import level_out, settle, targets_met
 from kctl.reassign.planner.targets import Targets
 
 _PAIRS = 40_000_000
@@ -21,7 +21,10 @@ _PAIRS = 40_000_000
 
 @dataclass(frozen=True, slots=True)
 class LeaderAssignment:
-    """first: leader of each partition (broker index). lower_bound: changes that any equally even plan needs."""
+    """The planned leaders.
+
+    first: the leader of each partition (broker index). lower_bound: changes that any equally even plan needs.
+    """
 
     first: list[int]
     changes: int
@@ -87,7 +90,7 @@ def plan_leaders(
     """Choose a leader for each partition.
 
     rows: the planned replicas of each partition; before: its current first replica. hosts: brokers that may become
-    leader. Not even: change only partitions whose first replica is removed, as evenly as these allow.
+    leader. even: if False, change only partitions whose first replica is removed, as evenly as they allow.
     """
     n, vacant, allowed = brokers + 1, brokers, frozenset(hosts)
     choices = [_choices(row, first, allowed) for row, first in zip(rows, before, strict=True)]
@@ -122,7 +125,10 @@ def _count(firsts: Sequence[int], n: int) -> list[int]:
 def _targets(
     choices: Sequence[Sequence[int]], firsts: Sequence[int], hosts: list[int], n: int, tolerance: float
 ) -> Targets:
-    """Return floor and ceil of the mean; brokers with fewer replicas lead all of them, other brokers keep theirs."""
+    """Return the floor and ceiling of the mean as targets of the hosts.
+
+    A host with fewer replicas than that leads all of them; brokers that are not hosts keep their leaders.
+    """
     least = _count(firsts, n)
     most = least[:]
     room = [0] * n
@@ -142,7 +148,7 @@ def _targets(
 
 
 def even_targets(total: int, hosts: Collection[int], n: int, tolerance: float) -> Targets:
-    """Return floor and ceil of the mean, widened by the tolerance, for hosts that lead `total`; 0 for others."""
+    """Return the floor and ceiling of the mean, widened by the tolerance, for hosts that lead `total`; 0 for others."""
     least, most, group = [0] * n, [0] * n, [-1] * n
     for node in hosts:
         level = total / len(hosts)
@@ -154,13 +160,13 @@ def even_targets(total: int, hosts: Collection[int], n: int, tolerance: float) -
 
 def _level(placement: _LeaderPlacement, targets: Targets) -> None:
     loads, vacant = placement.loads, placement.n - 1
-    _place_straight(placement, targets.least)
-    _straight(placement, targets)
+    _place_directly(placement, targets.least)
+    _move_directly(placement, targets)
     settle(placement, targets, vacant)
     drain(placement, lambda: [vacant] if loads[vacant] else [], lambda: placement.nodes)
 
 
-def _straight(placement: _LeaderPlacement, targets: Targets) -> None:
+def _move_directly(placement: _LeaderPlacement, targets: Targets) -> None:
     """Move surplus directly to brokers below their target."""
     loads, least, most = placement.loads, targets.least, targets.most
     for a in placement.nodes:
@@ -178,7 +184,7 @@ def _prove(placement: _LeaderPlacement, targets: Targets) -> int:
 
 
 def _only_vacant(choices: Sequence[Sequence[int]], firsts: Sequence[int], targets: Targets, n: int) -> LeaderAssignment:
-    """Return leaders for the partitions that lose theirs: these change in any plan."""
+    """Choose leaders only for the partitions that lose theirs: these change in any plan."""
     vacant = n - 1
     vacated = [p for p, first in enumerate(firsts) if first == vacant]
     lead = list(firsts)
@@ -195,9 +201,9 @@ def _only_vacant(choices: Sequence[Sequence[int]], firsts: Sequence[int], target
 
 
 def _place(placement: _LeaderPlacement, limit: Sequence[int]) -> None:
-    """Choose leaders for the partitions that VACANT leads, as long as brokers are below their limit."""
+    """Choose leaders for the partitions that VACANT leads, while brokers are below their limit."""
     loads, vacant = placement.loads, placement.n - 1
-    _place_straight(placement, limit)
+    _place_directly(placement, limit)
     drain(
         placement,
         lambda: [vacant] if loads[vacant] else [],
@@ -205,7 +211,7 @@ def _place(placement: _LeaderPlacement, limit: Sequence[int]) -> None:
     )
 
 
-def _place_straight(placement: _LeaderPlacement, limit: Sequence[int]) -> None:
+def _place_directly(placement: _LeaderPlacement, limit: Sequence[int]) -> None:
     """Choose for each partition the replica that is furthest below its limit."""
     loads, vacant = placement.loads, placement.n - 1
     for p, node in enumerate(placement.lead):

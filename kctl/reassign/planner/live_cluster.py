@@ -47,7 +47,7 @@ class PlanInput:
 
 
 def read_cluster(client: ClusterClient) -> PlanInput:
-    """Read the live cluster. Raises what ClusterClient.metadata and ongoing_reassignments raise."""
+    """Read the live cluster. Raises the errors of ClusterClient.metadata and ongoing_reassignments."""
     state = client.metadata()
     lacks: list[str] = []
     moving = ongoing_reassignments(client)

@@ -33,7 +33,7 @@ class LogDirMove(NamedTuple):
     broker: int
     source: str
     target: str
-    size_bytes: int  # UNKNOWN (−1) if unknown
+    size_bytes: int  # UNKNOWN (-1) if unknown
 
 
 @dataclass(frozen=True, slots=True)

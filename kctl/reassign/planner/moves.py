@@ -2,7 +2,7 @@
 
 1. Fill vacancies on the brokers with the largest deficit, and move surplus directly to brokers with a deficit: each
 move costs one copy, and no plan needs less. 2. Use chains where no direct move exists: a replica that moves anyway
-makes room by choosing another broker (cost 0) or by staying where it was (−1). 3. If the simple bound is not reached,
+makes room by choosing another broker (cost 0) or by staying where it was (-1). 3. If the simple bound is not reached,
 cancel all cycles of negative cost. The remaining distances prove that no plan is smaller.
 """
 
@@ -12,7 +12,7 @@ from heapq import heapify, heappop, heappush, heapreplace
 
 from kctl.reassign.planner.bounds import copies_needed, copies_proven
 from kctl.reassign.planner.chains import Swap, apply_chain, cancel_cycles, cheapest_chain, drain
-from kctl.reassign.planner.levelling import level_out, one_group, settle, targets_met
+from kctl.reassign.planner.leveling import level_out, one_group, settle, targets_met
 from kctl.reassign.planner.placement import PlacementState
 from kctl.reassign.planner.rules import Rules
 from kctl.reassign.planner.targets import Targets
@@ -26,8 +26,8 @@ def plan_moves(
 ) -> tuple[PlacementState, int]:
     """Return the final place of all replicas, and the copies that any equally even plan needs. See PlacementState.
 
-    Not even: meet the targets only as far as that costs no copy. A replica that fits on no disk stays VACANT, or where
-    it was: see kctl.reassign.planner.plan.
+    even: if False, meet the targets only as far as that costs no copy. A replica that fits on no disk stays VACANT, or
+    where it was: see kctl.reassign.planner.plan.
     """
     least_copies = copies_needed(rules, targets)
     placement = PlacementState(rules, room_bytes)
@@ -197,7 +197,7 @@ def _keep_leaders(placement: PlacementState) -> None:
 def _bring_back(placement: PlacementState, p: int, b: int, first: int, *, straight: bool) -> bool:
     """Return p's replica from b to first, and move another partition's follower from first to b, at no extra copy.
 
-    Not straight: use a chain of followers of several partitions. Return False, with no change, if there is none.
+    straight: if False, use a chain of followers of several partitions. Return False, with no change, if there is none.
     """
     copies, avoid = placement.copies, frozenset({p})
     placement.swap(p, b, first)

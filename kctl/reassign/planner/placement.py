@@ -1,6 +1,6 @@
 """The placement of replicas during planning: which replicas can move between two brokers, and at which cost.
 
-The cost of moving a replica of p from broker a to b, in replicas to copy, is +1 if b is new to p, and −1 if a was new
+The cost of moving a replica of p from broker a to b, in replicas to copy, is +1 if b is new to p, and -1 if a was new
 to p (the copy to a is no longer needed). If each possible move is an edge a → b, the cheapest chains over brokers equal
 those of the full network partition → rack → broker (a path there enters and leaves a partition by one such swap).
 
@@ -110,7 +110,7 @@ class PlacementState:
         return not in_rack or in_rack < self.rules.limit(p, rack)
 
     def edge(self, a: int, b: int, below: int, avoid: frozenset[int]) -> tuple[int, int] | None:
-        """Return the cheapest replica that can move from a to b and its cost (−1, 0, 1), if less than below."""
+        """Return the cheapest replica that can move from a to b and its cost (-1, 0, 1), if less than below."""
         if below < 0:
             return None
         if (p := self._find_home(a, b, 0, avoid)) >= 0:
@@ -123,7 +123,7 @@ class PlacementState:
         return None
 
     def find(self, a: int, b: int, old: int, avoid: frozenset[int] = frozenset()) -> int:
-        """Return a partition that can move from a to b and is new to b, −1 if there is none.
+        """Return a partition that can move from a to b and is new to b, -1 if there is none.
 
         old: 1 for a replica that was on a originally (cost 1), else 0. avoid: partitions to skip in this search.
         """
@@ -152,7 +152,7 @@ class PlacementState:
         return log[j] if j < end else -1
 
     def _find_home(self, a: int, b: int, old: int, avoid: frozenset[int]) -> int:
-        """Return a partition on a that was on b originally and may return, −1 if there is none. old: see find."""
+        """Return a partition on a that was on b originally and may return, -1 if there is none. old: see find."""
         key = a * self.n + b
         entries = self.home[old].get(key)
         if not entries:

@@ -1,4 +1,4 @@
-"""From goals to a plan: read the cluster or an export, plan, cut into batches."""
+"""Turn goals into a plan: read the cluster or an export, plan, cut into batches."""
 
 from __future__ import annotations
 

@@ -16,7 +16,9 @@ from kctl.reassign.planner.goals import Goals, Roles
 
 @dataclass(slots=True)
 class Rules:
-    """racks: rack number of each broker, VACANT's last (−1). caps: replication factor → replicas in one rack.
+    """The constraints on a placement.
+
+    racks: rack number of each broker, VACANT's last (-1). caps: replication factor → replicas in one rack.
 
     looser: partitions that already exceed the cap and may stay so (without fix_racks): rack → limit.
     start: replicas that stay, VACANT for each that must be placed. original: current replicas.

@@ -26,7 +26,7 @@ Classes = dict[tuple[int, tuple[int, ...]], int]
 class Targets:
     """Replicas (or leaders) that each broker (index) may hold at the end: least and most; 0 and 0 for VACANT.
 
-    group: brokers that share a total, which determines how many of them have more than their least; −1: in no group.
+    group: brokers that share a total, which determines how many of them have more than their least; -1: in no group.
     """
 
     least: list[int]
@@ -36,7 +36,10 @@ class Targets:
 
 
 def replica_targets(rules: Rules, tolerance: float, *, even: bool) -> Targets:
-    """Return water-filled targets, widened by the tolerance. Not even: no broker moves further from its target."""
+    """Return water-filled targets, widened by the tolerance.
+
+    even: if False, no broker moves further from its target.
+    """
     n = len(rules.racks)
     loads = [0] * n
     for replicas in rules.start:

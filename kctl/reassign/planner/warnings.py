@@ -81,9 +81,9 @@ def _names(cluster: PlanCluster, partitions: Sequence[int]) -> str:
     return _few([str(cluster.tp(p)) for p in partitions])
 
 
-def _few(values: Sequence[object], most: int = 3) -> str:
-    more = f" and {len(values) - most:,} more" if len(values) > most else ""
-    return ", ".join(map(str, values[:most])) + more
+def _few(values: Sequence[object], limit: int = 3) -> str:
+    more = f" and {len(values) - limit:,} more" if len(values) > limit else ""
+    return ", ".join(map(str, values[:limit])) + more
 
 
 def about_unnamed(plan_brokers: Collection[int], goals: Goals, unnamed: Mapping[int, int]) -> list[str]:

@@ -1,1 +1,1 @@
-"""Carrying plans out, with a journal: checked, throttled, paused, resumed, cancelled and verified."""
+"""Carry out plans, with a journal: checked, throttled, paused, resumed, cancelled and verified."""

@@ -1,6 +1,6 @@
 """Requests to move replicas: between brokers (KIP-455, brokers 2.4 or later) and between log dirs (KIP-113).
 
-Neither request is atomic: each partition succeeds or fails by itself (KafkaController. processApiPartitionReassignment,
+Neither request is atomic: each partition succeeds or fails by itself (KafkaController.processApiPartitionReassignment,
 ReplicaManager.alterReplicaLogDirs), so the error of each partition is returned.
 """
 

@@ -17,8 +17,8 @@ from kctl.reassign.run.live_state import LiveState
 class PlanPosition(str, Enum):
     """The position of a partition relative to its plan.
 
-    reached: replicas and log dirs are as planned. moving: the planned reassignment is in progress. log_dirs: only a log
-    dir is not as planned yet. before: the original replicas. order: the planned replicas in another order. foreign:
+    reached: the replicas and log dirs are as planned. moving: the planned reassignment is in progress. log_dirs: only a
+    log dir is not as planned yet. before: the original replicas. order: the planned replicas in another order. foreign:
     another reassignment is in progress. changed: other replicas. gone: no such partition. anew: the topic was deleted
     and created again.
     """

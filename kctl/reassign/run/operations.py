@@ -298,7 +298,7 @@ def lock_journal(
     elif journal.is_locked(path):
         journals.refuse_second(path)
     locked = journal.resume(path)
-    journals.withdraw_request(path)  # only now: before, the other process would miss the request
+    journals.withdraw_request(path)  # only now: earlier, the other process would miss the request
     return locked
 
 

@@ -1,4 +1,4 @@
-"""From a plan file to a run: check it against the cluster, complete it from the cluster, cut it into batches."""
+"""Turn a plan file into a run: check it against the cluster, complete it from the cluster, cut it into batches."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class RunPreview:
 def prepare(
     client: ClusterClient, file: PlanFile, options: RunOptions, *, kind: str, source: str, cluster: str
 ) -> Prepared:
-    """Read the cluster and make a run of the plan. Raises Refused with all reasons why the plan cannot run."""
+    """Read the cluster and turn the plan into a run. Raises Refused with all reasons why the plan cannot run."""
     live = read_live(client, {r.topic for r in file.reassignments}, log_dirs_of=None)
     problems = check(file, live)
     if problems:

@@ -81,7 +81,10 @@ class Stall:
 
 
 def move_phase(rows: Collection[Reassignment], copies: Iterable[ReplicaCopy]) -> MovePhase:
-    """Return the phase of a batch. rows: partitions that are not at their target; copies: theirs."""
+    """Return the phase of a batch.
+
+    rows: partitions that are not at their target; copies: the copies of these partitions.
+    """
     open_copies = [copy for copy in copies if not copy.done]
     if any(copy.size_bytes is None or copy.copied_bytes < copy.size_bytes for copy in open_copies):
         return MovePhase.COPYING
@@ -122,7 +125,7 @@ class _Reading(NamedTuple):
 
 
 class StallWatch:
-    """A detector of stalls: the rest of a batch (bytes to copy, number of copies) no longer shrinks."""
+    """Detects a stall: what remains of a batch (bytes to copy, number of copies) no longer shrinks."""
 
     def __init__(self, stall_after_ms: int) -> None:
         self._after_s = stall_after_ms / 1000

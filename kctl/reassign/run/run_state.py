@@ -53,7 +53,7 @@ class RunListener(Protocol):
 
 
 class Yielded(NotHealthy):
-    """Another kctl takes the run over, and reports the outcome."""
+    """Another kctl takes over the run, and reports the outcome."""
 
     code = "yielded"
     label = ""
@@ -75,8 +75,8 @@ class Stopped(OperationFailed):
 class Run:
     """One run in this process. in_flight: partitions of the batch that moved when last read; None: unknown.
 
-    read_back: the positions at the end. ways_out: the commands to offer if the run stops. tampering: changes of the
-    throttle by others.
+    read_back: the positions at the end. ways_out: the commands to offer if the run stops. tampering: changes that
+    others made to the throttle.
     """
 
     client: ClusterClient

@@ -112,8 +112,8 @@ class MovingPartition:
 class RunSummary:
     """A run's journal, and the positions of its partitions. alive: a process is running it.
 
-    throttle_changes: changes of the throttle by others, one line each. throttles_left: brokers that were down at the
-    end and keep throttles of the run.
+    throttle_changes: changes that others made to the throttle, one line each. throttles_left: brokers that were down at
+    the end and keep throttles of the run.
     """
 
     kind: str

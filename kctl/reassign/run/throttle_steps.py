@@ -37,7 +37,10 @@ def set_throttle(run: Run) -> None:
 
 
 def _new_throttle(run: Run, rate: int) -> Throttle:
-    """Return the throttle of the remaining batches. Values that kctl left on a broker are not recorded as earlier."""
+    """Return the throttle of the remaining batches.
+
+    If a broker still has a throttle of this run, the values before that throttle are recorded as the ones to restore.
+    """
     plan = run.state.plan
     rest = [r for number in range(run.state.batches_done, len(plan.batches)) for r in plan.batch(number)]
     current = run.retry_transient(lambda: throttle.read_throttles(run.client, rest), "reading throttles")
@@ -55,7 +58,7 @@ def _throttle_left(state: RunState) -> Throttle:
 
 
 class ThrottleWatch:
-    """A periodic check for changes of the throttle by others while moves run."""
+    """A periodic check for changes that others make to the throttle while moves run."""
 
     def __init__(self, run: Run, rows: Iterable[Reassignment]) -> None:
         self._run = run

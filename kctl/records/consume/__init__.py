@@ -1,1 +1,1 @@
-"""Reading records from topics, alone or as a member of a group."""
+"""Read records from topics, alone or as a member of a group."""

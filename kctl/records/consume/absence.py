@@ -1,4 +1,4 @@
-"""Detection of deleted topics.
+"""Detect deleted topics.
 
 A broker that has just started may not know all topics yet, so one metadata response without a topic proves nothing.
 """

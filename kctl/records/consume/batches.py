@@ -1,4 +1,4 @@
-"""Decoding of the batches in a Fetch response into chunks of records that are visible to a consumer.
+"""Decode the batches in a Fetch response into chunks of records that are visible to a consumer.
 
 Control batches (transaction markers, KRaft's own) and the batches of aborted transactions that the response names are
 skipped; both advance the position. Source: org.apache.kafka.clients.consumer.internals.CompletedFetch.
@@ -50,7 +50,7 @@ class AbortedProducers:
         self._upcoming = sorted(transactions, key=lambda each: each[1], reverse=True)
         self._open: set[int] = set()
 
-    def begin(self, batch: Batch) -> bool:
+    def is_aborted(self, batch: Batch) -> bool:
         """Return True if the batch belongs to an aborted transaction. Call it for each batch, control batches too."""
         while self._upcoming and self._upcoming[-1][1] <= batch.last_offset:
             self._open.add(self._upcoming.pop()[0])
@@ -108,7 +108,7 @@ def visible_batches(
         following = max(position, batch.last_offset + 1)
         if not crc_is_valid(batch, content):
             raise damaged(tp, batch, "wrong checksum")
-        dropped = transactions.begin(batch)
+        dropped = transactions.is_aborted(batch)
         if batch.control:
             try:
                 _end_transaction(batch, content, transactions)

@@ -1,4 +1,4 @@
-"""Consuming topics with kctl's own Fetch requests: without a group, or as a member through kafka-python's consumer.
+"""Consume topics with kctl's own Fetch requests: without a group, or as a member through kafka-python's consumer.
 
 A log ends where the position reaches the end offset that was read at the start. Counting records would not work:
 compaction leaves gaps, and transaction markers are not visible to consumers.

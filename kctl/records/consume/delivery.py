@@ -1,4 +1,4 @@
-"""Delivery of records to the sink: decode, filter, count, and stop at the end."""
+"""Deliver records to the sink: decode, filter, count, and stop at the end."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ class PartitionRead:
 class ConsumeResult:
     """The result of consuming.
 
-    skipped: records that were deleted before they could be read. ended: the reason of the end. filtered: records that
-    did not match the conditions. undecoded: records whose key or value could not be decoded, and that were shown
-    undecoded; first_undecoded: the first one, and why. partition_count: the partitions that were read, with or without
-    records. partitions: only those with records or commits.
+    skipped: records that were deleted before they could be read. ended: why reading ended. filtered: records that did
+    not match the conditions. undecoded: records whose key or value could not be decoded, and that were shown undecoded;
+    first_undecoded: the first one, and why. partition_count: the partitions that were read, with or without records.
+    partitions: only those with records or commits.
     """
 
     topics: list[str]

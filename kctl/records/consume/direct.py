@@ -1,4 +1,4 @@
-"""Reading without a group: fetched batches go to the sink in the order of arrival, or merged by timestamp."""
+"""Read without a group. Fetched batches go to the sink in the order of arrival, or merged by timestamp."""
 
 from __future__ import annotations
 
@@ -167,7 +167,10 @@ class DirectReader:
         self._reposition()
 
     def _reposition(self) -> None:
-        """Continue inside the logs. These partitions are not fetched until their leaders return the log offsets."""
+        """Move positions back into the logs.
+
+        These partitions are not fetched until their leaders return the log offsets.
+        """
         if not self._displaced or not self._log_query.due:
             return
         logs = self._log_query.ask(partial(read_log_offsets, self._client), sorted(self._displaced))

@@ -1,4 +1,4 @@
-"""Fetching from the leaders of many partitions, without a group: one request in flight for each leader.
+"""Fetch from the leaders of many partitions, without a group: one request in flight for each leader.
 
 The next request is sent to a leader before its last response is decoded, so that brokers read while kctl decodes. A
 response stays in the socket until it is read: memory holds one at a time. Leaders that changed, stopped or do not
@@ -75,8 +75,8 @@ class _LeaderConnection:
 class Fetcher:
     """A reader of many partitions, each from a position. Not thread-safe. `close` it.
 
-    warn: called with one line if records are missing for a reason, e.g. no leader. follow: wait for a leader without a
-    limit; otherwise for at most timeout_s.
+    warn: called with a line if records cannot be read for now, e.g. because a partition has no leader. follow: wait for
+    a leader without a limit; otherwise for at most timeout_s.
     """
 
     def __init__(
@@ -239,7 +239,7 @@ class Fetcher:
                 continue
             request = fetch_request(
                 by_leader[node], partition_bytes=self._partition_bytes, max_bytes=_RESPONSE_BYTES,
-                patience_ms=_MAX_WAIT_MS, read_committed=self._read_committed,
+                max_wait_ms=_MAX_WAIT_MS, read_committed=self._read_committed,
             )  # fmt: skip
             try:
                 from kctl.protocol.brokers import negotiate

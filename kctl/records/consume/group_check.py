@@ -1,8 +1,8 @@
 """The check of a group's type before a consumer joins.
 
 kctl joins with the classic protocol. A 4.x broker accepts such a member in a group of the consumer protocol (KIP-848),
-and turns a group without members into a classic group. The owner of the group asked for neither. Share groups and
-streams groups only accept members of their own type.
+and turns a group without members into a classic group. The owner of the group wants neither. Share groups and streams
+groups only accept members of their own type.
 """
 
 from __future__ import annotations

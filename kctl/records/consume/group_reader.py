@@ -1,4 +1,4 @@
-"""Reading as a member of a group: kafka-python's consumer is the member, kctl's fetcher reads its partitions.
+"""Read as a member of a group. kafka-python's consumer is the member; kctl's fetcher reads its partitions.
 
 Offsets are committed only for records that were delivered and flushed. The start of a new group, and of a group whose
 offset is no longer in the log, is chosen and reported here: the consumer itself never resets its position.
@@ -73,16 +73,16 @@ class GroupReader:
         )  # fmt: skip
         self._positions: dict[TopicPartition, int] = {}  # of owned partitions: the offset after the flushed records
         self._unflushed: dict[TopicPartition, int] = {}  # the offset after the written records
-        self._advanced: set[TopicPartition] = set()  # their positions are not yet set on the consumer
+        self._advanced: set[TopicPartition] = set()  # partitions whose positions are not yet set on the consumer
         self._flush_bytes = _FLUSH_BYTES
         self.skipped = 0
         self.committed: dict[TopicPartition, int] = {}
         now = time.monotonic()
         self._started = self._last_check = self._last_response = now
         self._served = 0.0
-        self._joined = now  # when it was last a settled member
+        self._joined = now  # when this member was last settled
         self._absence = Absence()
-        self._displaced: dict[TopicPartition, int] = {}  # positions that are no longer in the log
+        self._out_of_range: dict[TopicPartition, int] = {}  # positions that are no longer in the log
         self._log_query = LeaderQuery(options, follow=not options.finite)
         self._wait_reported = False
         self._joining = Joining(client, options.group or "", options.timeout_s)
@@ -92,7 +92,7 @@ class GroupReader:
         try:
             try:
                 self._consumer.subscribe(list(self._plan.topics), listener=self._ownership.listener(self._consumer))
-                while (why := self._delivery.why_ended(self._at_the_end)) is None:
+                while (reason := self._delivery.why_ended(self._at_end)) is None:
                     self._round()
             except KeyboardInterrupt:
                 self._flush()
@@ -109,9 +109,9 @@ class GroupReader:
             self._commit()
         finally:
             self._close()
-        return why
+        return reason
 
-    def _at_the_end(self) -> bool:
+    def _at_end(self) -> bool:
         """Return True if every assigned partition has reached the end that its log had at the start."""
         if not self._options.exit_eof:
             return False
@@ -121,7 +121,7 @@ class GroupReader:
     # --- the member -----------------------------------------------------------------------------------------------
 
     def _serve(self) -> None:
-        """Run the consumer's poll(), and adopt changes of the assignment. poll() commits the consumer's positions."""
+        """Run the consumer's poll(), and adopt changes to the assignment. poll() commits the consumer's positions."""
         settled = is_settled(self._consumer) and self._ownership.owned <= self._positions.keys()
         if settled and time.monotonic() - self._served < _SERVE_EVERY_S:
             return
@@ -158,7 +158,7 @@ class GroupReader:
         for tp in self._ownership.changes():
             self._fetcher.drop(tp)
             self._positions.pop(tp, None)
-            self._displaced.pop(tp, None)
+            self._out_of_range.pop(tp, None)
             self._advanced.discard(tp)
         new = self._ownership.owned - self._positions.keys()
         if new:
@@ -180,7 +180,7 @@ class GroupReader:
             )
 
     def _first_offsets(self, partitions: Collection[TopicPartition]) -> None:
-        """Set the start of partitions for which the group has committed nothing, as in the options."""
+        """Set the start position of partitions for which the group has committed nothing, according to the options."""
         options = self._options
         earliest = options.offset_reset == EARLIEST or options.from_beginning
         for tp, log in log_offsets(self._client, sorted(partitions), read_committed=options.read_committed).items():
@@ -199,7 +199,7 @@ class GroupReader:
             if fetched.position != position:  # the partition was reassigned while the response was in flight
                 self._fetcher.seek(fetched.tp, position)
             elif fetched.error_code:
-                self._displaced[fetched.tp] = position
+                self._out_of_range[fetched.tp] = position
             elif fetched.data:
                 received = True
                 self._read(fetched)
@@ -216,7 +216,7 @@ class GroupReader:
         self._delivery.tick()
 
     def _searching(self) -> bool:
-        """Return True while joining or finding leaders, for at most timeout_s."""
+        """Return True while joining the group or searching for leaders, for at most timeout_s."""
         now = time.monotonic()
         if is_settled(self._consumer):
             self._joined = now
@@ -226,10 +226,10 @@ class GroupReader:
     def _read(self, fetched: Fetched) -> None:
         """Deliver the records, up to the partition's end or --max-messages, or until the partition is revoked."""
         tp = fetched.tp
-        for chunk, following in self._decoded(fetched):
+        for chunk, next_offset in self._decoded(fetched):
             if chunk is not None and not self._deliver(chunk):
                 return
-            if self._advance(tp, following):
+            if self._advance(tp, next_offset):
                 return
 
     def _advance(self, tp: TopicPartition, offset: int) -> bool:
@@ -246,15 +246,15 @@ class GroupReader:
         try:
             yield from decode(fetched.tp, fetched.data, fetched.position, fetched.aborted)
         except OperationFailed as exc:
-            following = exc.details.get("next_offset", "N")
+            next_offset = exc.details.get("next_offset", "N")
             hint = (
                 f"skip it with `kctl group reset-offsets {self._options.group} --topic"
-                f" {fetched.tp.topic}:{fetched.tp.partition} --to-offset {following}`"
+                f" {fetched.tp.topic}:{fetched.tp.partition} --to-offset {next_offset}`"
             )
             raise exc.reworded(exc.message, hint=hint) from None
 
     def _deliver(self, chunk: Chunk) -> bool:
-        """Write and flush the chunk in parts. Return True if the partition is to be read further."""
+        """Write and flush the chunk in parts. Return True to continue reading the partition."""
         begin, average = 0, max(1, chunk.size_bytes // chunk.size)
         while begin < chunk.size:
             count = max(1, self._flush_bytes // average)
@@ -282,15 +282,15 @@ class GroupReader:
         self._unflushed.clear()
 
     def _reposition(self) -> None:
-        """Continue inside the logs after records were deleted or a log was truncated (unclean election).
+        """Move positions back into the log after records were deleted or the log was truncated (unclean election).
 
         These partitions are not fetched until their leaders return the log offsets.
         """
-        if not self._displaced or not self._log_query.due:
+        if not self._out_of_range or not self._log_query.due:
             return
-        logs = self._log_query.ask(partial(read_log_offsets, self._client), sorted(self._displaced))
+        logs = self._log_query.ask(partial(read_log_offsets, self._client), sorted(self._out_of_range))
         for tp, log in logs.items():
-            self._positions[tp] = self._position_in_log(tp, self._displaced.pop(tp), log)
+            self._positions[tp] = self._position_in_log(tp, self._out_of_range.pop(tp), log)
             self._fetcher.seek(tp, self._positions[tp])
             self._advance(tp, self._positions[tp])
 
@@ -311,7 +311,7 @@ class GroupReader:
         return offset
 
     def _check_topics(self) -> None:
-        """Raise an error if a topic was deleted or no broker responds, instead of waiting without end."""
+        """Raise an error if a topic was deleted or no broker responds, instead of waiting forever."""
         self._last_check = time.monotonic()
         try:
             topics = self._client.metadata(self._plan.topics).topics

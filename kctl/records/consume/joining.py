@@ -1,4 +1,4 @@
-"""The wait to join a group: a rebalance, or a coordinator that does not respond?
+"""Wait to join a group, and decide whether a rebalance or an unresponsive coordinator causes the delay.
 
 If other members are slow, the response to JoinGroup may take minutes, so a silent coordinator alone is not a failure.
 kctl reads the state of the group over a separate connection to decide.

@@ -1,4 +1,4 @@
-"""The options of consuming, and the check for mutually exclusive options."""
+"""The options of consuming, and the check for options that cannot be combined."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class ConsumeOptions:
 
 
 def check_options(options: ConsumeOptions) -> None:
-    """Raise UsageError for options that exclude each other."""
+    """Raise UsageError for options that cannot be combined."""
     if not options.topics and not options.patterns:
         raise UsageError("no topic", hint="add topic names, or select topics with --match REGEX")
     start_options = {
@@ -62,7 +62,7 @@ def check_options(options: ConsumeOptions) -> None:
     }
     starts = [name for name, is_set in start_options.items() if is_set]
     if len(starts) > 1:
-        raise UsageError(f"{starts[0]} and {starts[1]} are mutually exclusive")
+        raise UsageError(f"{starts[0]} and {starts[1]} cannot be combined")
     if options.group is None:
         if options.offset_reset is not None:
             raise UsageError("--offset-reset requires --group", hint="add --group NAME")
@@ -78,7 +78,7 @@ def check_options(options: ConsumeOptions) -> None:
         )
     _check_group_options(options, starts[:1] if starts not in ([], ["--from-beginning"]) else [])
     if options.offset_reset is not None and options.from_beginning:
-        raise UsageError("--offset-reset and --from-beginning are mutually exclusive")
+        raise UsageError("--offset-reset and --from-beginning cannot be combined")
 
 
 def _check_group_options(options: ConsumeOptions, starts: Sequence[str]) -> None:

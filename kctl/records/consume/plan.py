@@ -128,7 +128,7 @@ def offsets_at(
 def within_logs(
     offsets: Mapping[TopicPartition, int], log: Mapping[TopicPartition, LogOffsets]
 ) -> dict[TopicPartition, int]:
-    """Return the offsets at a time, with the end of the log instead of −1 (no record)."""
+    """Return the offsets at a time, with the end of the log instead of -1 (no record)."""
     return {tp: offset if 0 <= offset < log[tp].end else log[tp].end for tp, offset in offsets.items()}
 
 

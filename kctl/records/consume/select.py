@@ -1,4 +1,4 @@
-"""Filtering of records by conditions on key, value, headers and JSON, all of which must match.
+"""Filter records by conditions on key, value, headers and JSON, all of which must match.
 
 Keys and values are matched in the form in which they are shown: decoded, or their bytes. Null matches nothing.
 """

@@ -82,7 +82,7 @@ class RegistryHttp:
     def get(self, path: str, deadline: Deadline, rebase: Callable[[str], str] = str) -> HttpAnswer:
         """Return the response of the first registry that responds. rebase: returns another API's URL of the same host.
 
-        Raises ConnectionFailed's subclasses, Refused.
+        Raises subclasses of ConnectionFailed, and Refused.
         """
         failure: KctlError | None = None
         for index, url in enumerate(self.urls):
@@ -327,10 +327,10 @@ def check_urls(text: str) -> tuple[str, ...]:
 def _checked(url: str) -> str:
     try:
         parts = urlsplit(url)
-        port_is_one = parts.port is None or parts.port > 0
+        port_is_valid = parts.port is None or parts.port > 0
     except ValueError:
-        parts, port_is_one = urlsplit(""), False
-    if parts.scheme not in _PORTS or not parts.hostname or not port_is_one or parts.query or parts.fragment:
+        parts, port_is_valid = urlsplit(""), False
+    if parts.scheme not in _PORTS or not parts.hostname or not port_is_valid or parts.query or parts.fragment:
         raise UsageError(
             "the schema registry is not an http:// or https:// URL", hint="for example http://localhost:8081"
         )

@@ -1,8 +1,8 @@
 """The address and login of a schema registry: options and environment first, then --command-config.
 
 The keys of a .properties file are those of Confluent's clients: schema.registry.url, schema.registry.ssl.* (PEM),
-basic.auth.* and bearer.auth.*, these with and without schema.registry. in front. Config providers in their values are
-resolved as in all client properties; a key that is not needed is not resolved.
+basic.auth.* and bearer.auth.*, the last two with or without the prefix schema.registry. Config providers in their
+values are resolved as in all client properties; a key that is not needed is not resolved.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def _token(keys: _FileKeys) -> str | None:
     if kind != "STATIC_TOKEN":
         raise InvalidFile(
             f"{keys.source}: bearer.auth.credentials.source {kind[:40]} is not supported",
-            hint="kctl takes STATIC_TOKEN",
+            hint="use STATIC_TOKEN",
         )
     return keys.either("bearer.auth.token")
 

@@ -65,7 +65,7 @@ class SchemaRegistry:
         self._schemas: dict[SchemaId, Schema | NoSchema] = {}
 
     def schema(self, schema_id: SchemaId) -> Schema:
-        """Return a schema by its id. Raises NoSchema, ConnectionFailed's subclasses, Refused."""
+        """Return a schema by its id. Raises NoSchema, subclasses of ConnectionFailed, Refused."""
         schema = self._schemas.get(schema_id)
         if schema is None:
             try:

@@ -1,1 +1,1 @@
-"""Writing records to topics, and knowing at the end what became of each."""
+"""Write records to topics, with a known outcome for each record."""

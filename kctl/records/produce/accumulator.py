@@ -1,4 +1,4 @@
-"""Collection of records in one batch per partition until the batches are sent.
+"""Collect records in one batch per partition until the batches are sent.
 
 A record goes to the partition that it names, otherwise to the partition of its key. Records without a key go to the
 sticky partition (KIP-480).

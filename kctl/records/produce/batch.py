@@ -17,7 +17,7 @@ from kctl.segment.format.batch import CODECS, NO_SEQUENCE, V2_HEADER, Batch, enc
 from kctl.segment.format.record import records_of
 
 MAX_RECORDS = 16_384
-_NULL = b"\x01"  # −1 as a varint
+_NULL = b"\x01"  # -1 as a varint
 _OVERHEAD = 32  # a record's fields at most: length, attributes, deltas, two lengths, number of headers
 
 Compress = Callable[[bytes], bytes]
@@ -177,8 +177,8 @@ class ClosedBatch:
     """A batch to be sent until it has an outcome.
 
     sequence: NO_SEQUENCE until it is assigned; never changed afterwards. perhaps_written: a response was lost, or only
-    some replicas have the batch. base_offset: in the log, −1 while unknown; expected_offset: as expected by the
-    writer, −1 without an expectation. epoch: added to the producer's epoch.
+    some replicas have the batch. base_offset: in the log, -1 while unknown; expected_offset: as expected by the
+    writer, -1 without an expectation. epoch: added to the producer's epoch.
     """
 
     def __init__(

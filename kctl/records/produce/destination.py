@@ -35,7 +35,7 @@ class Destination(NamedTuple):
 def check_topic(client: ClusterClient, options: ProduceOptions) -> Destination:
     """Return the topic with its limit, after checking that the topic and the partition exist.
 
-    Raises NotFound for an unknown topic or partition, Refused for an internal topic, UsageError for mutually exclusive
+    Raises NotFound for an unknown topic or partition, Refused for an internal topic, UsageError for conflicting
     options.
     """
     if options.idempotent and options.acks != "all":

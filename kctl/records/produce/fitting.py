@@ -1,4 +1,4 @@
-"""Validation of lines as records of a topic, with the same rules in a dry run and a run."""
+"""Validate lines as records of a topic, with the same rules in a dry run and a run."""
 
 from __future__ import annotations
 

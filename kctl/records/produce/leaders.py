@@ -132,7 +132,7 @@ class Leaders:
                 yield NotFound(f"topic {self._topic} {how} during the run")
 
     def _is_deleted(self, *, recreated: bool) -> bool:
-        """Return True only after some seconds: a broker that has just started may not know the topic yet."""
+        """Return True only after a few seconds: a broker that has just started may not know the topic yet."""
         now = time.monotonic()
         self._missing_since = now if self._missing_since is None else self._missing_since
         return recreated or now - self._missing_since >= DELETED_AFTER_S

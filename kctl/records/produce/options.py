@@ -37,7 +37,7 @@ class ProduceOptions:
 class SenderOptions:
     """The options of sending batches.
 
-    acks: −1 for all in-sync replicas, 1, 0. producer: id and epoch for idempotence. batch_bytes: the size when full.
+    acks: -1 for all in-sync replicas, 1, 0. producer: id and epoch for idempotence. batch_bytes: the size when full.
     linger_s: how long a batch waits to be filled. timeout_s: how long a partition may make no progress. go_on:
     continue after a lost batch. resend: without idempotence, behave like producers with retries: five batches in
     flight, and retries after lost responses, which may duplicate and reorder records.
@@ -89,7 +89,7 @@ class ProduceResult:
 
     @property
     def complete(self) -> bool:
-        """Return True if all lines were sent or skipped on request, and all records were acknowledged."""
+        """Return True if all lines were sent, or skipped as requested, and all records were acknowledged."""
         return not (self.not_acknowledged or self.interrupted or self.error)
 
 

@@ -15,7 +15,7 @@ _LARGE_REQUEST = 99 << 20  # bytes; brokers accept 100 MiB by default (SocketSer
 class PartitionQueue:
     """The batches of one partition: open, waiting, in flight, and to be retried.
 
-    Order is kept because nothing new is sent while a batch has to be retried, and retries go first. leader: −1 for
+    Order is kept because nothing new is sent while a batch has to be retried, and retries go first. leader: -1 for
     none. progress: when a batch was last acknowledged (monotonic). held: until when its batches only waited behind
     others on a working connection. tries: failed attempts since then. rejected: a broker has definitely rejected a
     batch, so the batches after it can never be in the log. epoch: how often the sequence numbers were reset.

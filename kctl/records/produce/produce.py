@@ -1,4 +1,4 @@
-"""Writing a stream of records with bounded memory and a known outcome for each record.
+"""Write a stream of records with bounded memory and a known outcome for each record.
 
 A record is acknowledged, failed (not in the log: rejected or never received by a broker), or unknown (sent without a
 response, so it may be in the log). After the first record that is not acknowledged, nothing new is sent: later records
@@ -35,7 +35,7 @@ _INTERRUPTED_S = 5.0
 _PROGRESS_S = 0.2
 
 
-class Producing:
+class ProduceRun:
     """One run: `prepare`, then `run`. `interrupt` may be called during the run, also in a signal handler."""
 
     def __init__(
@@ -71,8 +71,9 @@ class Producing:
         self._background.wake()
 
     def prepare(self) -> None:
-        """Prepare the sender and connect. Raises NotSupported for a codec, OperationFailed without a producer id,
-        ConnectionFailed.
+        """Prepare the sender and connect.
+
+        Raises NotSupported for a codec, OperationFailed without a producer id, ConnectionFailed.
         """
         options, limit = self._options, self._destination.max_batch_bytes
         compress = compressor(options.compression)
@@ -153,7 +154,7 @@ class Producing:
         return self.result.sent + self.result.skipped
 
     def _step(self) -> None:
-        """Take some lines or wait for input, and let the sender work."""
+        """Take a few lines or wait for input, and let the sender work."""
         supply, sender = self._supply, self._sender
         wait_s, readable = 1.0, None
         if self._needs_input() and sender.has_room:

@@ -1,4 +1,4 @@
-"""Sending batches to the leaders of a topic's partitions, with a known outcome for each batch.
+"""Send batches to the leaders of a topic's partitions, with a known outcome for each batch.
 
 One non-blocking loop: connections and metadata lookups run in the background (kctl.records.background). The rules:
 

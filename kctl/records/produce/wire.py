@@ -51,7 +51,7 @@ _TRANSIENT = frozenset(
 class Answer(NamedTuple):
     """The response for one batch.
 
-    message: the broker's reason for rejecting it. base_offset: −1 if the batch was not appended; an error after the
+    message: the broker's reason for rejecting it. base_offset: -1 if the batch was not appended; an error after the
     append (DelayedProduce) has the offset.
     """
 

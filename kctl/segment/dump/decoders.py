@@ -7,7 +7,7 @@ from struct import Struct
 
 from kctl.base.binary_layout import FLOAT64, INT32, INT64
 from kctl.errors import UsageError
-from kctl.segment.dump.kafka_text_options import Dies, Parsed, Parser
+from kctl.segment.dump.kafka_text_options import Parsed, Parser, ToolCrash
 from kctl.segment.format.java_text import java_double, java_utf8
 from kctl.segment.format.record import StoredRecord
 
@@ -20,7 +20,7 @@ _SIZES: dict[Decoder, int] = {}  # bytes of each number type
 def _number(layout: Struct) -> Decoder:
     def decode(data: bytes) -> str:
         if len(data) < layout.size:
-            raise Dies(f"{len(data)} bytes, but a number has {layout.size}")
+            raise ToolCrash(f"{len(data)} bytes, but a number has {layout.size}")
         (value,) = layout.unpack_from(data)
         return java_double(value) if isinstance(value, float) else str(value)
 

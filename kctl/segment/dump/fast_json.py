@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from kctl.base.moments import MAX_MS, moment_text
+from kctl.base.timestamps import MAX_MS, format_timestamp
 from kctl.segment.dump.fast_text import interleaved, is_utf8
 from kctl.segment.dump.rows import encoded, record_row
 from kctl.segment.format.batch import NO_SEQUENCE, Batch
@@ -88,7 +88,7 @@ _Parts = tuple[Sequence[object], ...]
 def _column(texts: list[bytes | None], size: int | None) -> tuple[_FieldFormat, _Parts, _Parts]:
     """Return the format of texts, the arguments (text, or text and encoding), and the sizes.
 
-    size: the size of all, if known; −1: all are null.
+    size: the size of all, if known; -1: all are null.
     """
     nulls = 0 if size is not None and size >= 0 else texts.count(None)
     if nulls == len(texts):
@@ -113,7 +113,7 @@ def _times(timestamps: Sequence[int]) -> tuple[bytes | None, Sequence[bytes]]:
     """Return the common second and the milliseconds; or None and the whole times."""
     least, largest = min(timestamps), max(timestamps)
     if least < 0 or largest > MAX_MS:
-        return None, [json.dumps(moment_text(timestamp)).encode() for timestamp in timestamps]
+        return None, [json.dumps(format_timestamp(timestamp)).encode() for timestamp in timestamps]
     first = least // 1000
     if largest // 1000 == first:  # the usual case
         start, milliseconds = first * 1000, _MILLISECONDS
@@ -123,7 +123,7 @@ def _times(timestamps: Sequence[int]) -> tuple[bytes | None, Sequence[bytes]]:
 
 @lru_cache(maxsize=4096)
 def _second(second: int) -> bytes:
-    text = moment_text(second * 1000)
+    text = format_timestamp(second * 1000)
     assert text is not None
     return b'"' + text.encode()[: -len("000Z")]
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kctl.base.moments import moment_text
+from kctl.base.timestamps import format_timestamp
 from kctl.errors import UsageError
 from kctl.segment.dump.query import Query
 from kctl.segment.dump.rows import DamageRow, NoteRow
@@ -100,7 +100,7 @@ def time_index_rows(path: Path, query: Query) -> Iterator[FileRow]:
             late = query.until_ms is not None and timestamp >= query.until_ms
             early = query.since_ms is not None and timestamp < query.since_ms
             if _within(query, base + relative, base + relative) and not (early or late):
-                yield TimeIndexRow(str(path), moment_text(timestamp), base + relative)
+                yield TimeIndexRow(str(path), format_timestamp(timestamp), base + relative)
         yield from _rest(source, entries_extent)
 
 
@@ -169,7 +169,7 @@ def snapshot_rows(path: Path, query: Query) -> Iterator[FileRow]:
                 last_sequence=_or_none(entry.last_sequence),
                 last_offset=_or_none(entry.last_offset),
                 offset_delta=entry.offset_delta,
-                timestamp=moment_text(entry.timestamp),
+                timestamp=format_timestamp(entry.timestamp),
                 transaction_first_offset=_or_none(entry.current_transaction_first_offset),
             )
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from kctl.segment.dump.kafka_text_options import Dies, Parsed, Parser
+from kctl.segment.dump.kafka_text_options import Parsed, Parser, ToolCrash
 from kctl.segment.format.internal_messages import (
     DELETE_STATES,
     SEGMENT_STATES,
@@ -40,7 +40,7 @@ def share_group_text(record: StoredRecord) -> Parsed:
 
 def _coordinator_text(record: StoredRecord, keys: Mapping[int, Message], decoder: str) -> Parsed:
     if record.key is None:
-        raise Dies(f"Failed to decode message at offset {record.offset} {decoder} (message had a missing key)")
+        raise ToolCrash(f"Failed to decode message at offset {record.offset} {decoder} (message had a missing key)")
     try:
         key, value = coordinator_record(record.key, record.value, keys, lenient=True)
     except UnknownType as exc:
@@ -62,7 +62,7 @@ def _data_text(word: str, version: int, data: dict[str, Any]) -> str:
 def transaction_text(record: StoredRecord) -> Parsed:
     """Return the text of a record of __transaction_state."""
     if record.key is None:
-        raise Dies("a record without a key")
+        raise ToolCrash("a record without a key")
     try:
         key = transaction_part(record.key, "TransactionLogKey")
         if key.values is None:
@@ -72,10 +72,10 @@ def transaction_text(record: StoredRecord) -> Parsed:
             return Parsed(key_text, "<DELETE>", key.problem)
         value = transaction_part(record.value, "TransactionLogValue")
         if value.values is None:
-            raise Dies(f"Unknown version {value.version} from the transaction log message value")
+            raise ToolCrash(f"Unknown version {value.version} from the transaction log message value")
         return Parsed(key_text, _transaction(value.values), key.problem or value.problem)
     except BadMessage as exc:
-        raise Dies(exc.java_message or "a message that ends too early") from None
+        raise ToolCrash(exc.java_message or "a message that ends too early") from None
 
 
 def _transaction(value: dict[str, Any]) -> str:

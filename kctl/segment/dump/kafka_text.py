@@ -14,7 +14,7 @@ from kctl.errors import KctlError
 from kctl.segment.dump.kafka_text_log import LogText, TextResult
 from kctl.segment.dump.kafka_text_mismatches import Mismatches
 from kctl.segment.dump.kafka_text_names import absolute, as_java, base_offset_of, snapshot_id, suffix_of
-from kctl.segment.dump.kafka_text_options import MAX_BYTES, Dies, DumpDamage, DumpFinding, KafkaTextOptions, Write
+from kctl.segment.dump.kafka_text_options import MAX_BYTES, DumpDamage, DumpFinding, KafkaTextOptions, ToolCrash, Write
 from kctl.segment.format.compression import BadPayload
 from kctl.segment.format.record import BadRecords
 from kctl.segment.log.parallel import PART_BYTES, Processes, in_order, parts
@@ -70,7 +70,7 @@ class KafkaText:
                 self.ignored.append(java_name)
                 return
             dumper(path, java_name)
-        except (Dies, BadRecords, BadPayload, KctlError) as exc:
+        except (ToolCrash, BadRecords, BadPayload, KctlError) as exc:
             self._failed(path, exc.message if isinstance(exc, KctlError) else str(exc))
 
     def _failed(self, path: Path, message: str) -> None:
@@ -114,7 +114,7 @@ class KafkaText:
         self._findings.extend(result.findings)
         self._mismatches.add(self._mismatches.gaps, *result.gaps)
         trailing = end - result.valid_bytes
-        if trailing > 0 and self._options.max_bytes == MAX_BYTES and not result.dead:
+        if trailing > 0 and self._options.max_bytes == MAX_BYTES and not result.crashed:
             self._line(f"Found {trailing} invalid bytes at the end of {path.name}")
 
     def _text(self, path: Path, source: Source, end: int) -> TextResult:

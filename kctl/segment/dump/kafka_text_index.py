@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kctl.segment.dump.kafka_text_mismatches import Mismatches
 from kctl.segment.dump.kafka_text_names import absolute, base_offset_of
-from kctl.segment.dump.kafka_text_options import Dies, DumpDamage, KafkaTextOptions
+from kctl.segment.dump.kafka_text_options import DumpDamage, KafkaTextOptions, ToolCrash
 from kctl.segment.dump.query import all_records
 from kctl.segment.format import indexes
 from kctl.segment.format.batch import Batch
@@ -22,7 +22,7 @@ _MAX_STEPS = 20_000_000
 
 
 class IndexText:
-    """The text of the files beside a log. Each method raises Dies where Kafka's tool ends with an exception."""
+    """The text of the files beside a log. Each method raises ToolCrash where Kafka's tool ends with an exception."""
 
     def __init__(
         self, options: KafkaTextOptions, line: Callable[[str], None], findings: DumpDamage, mismatches: Mismatches
@@ -52,16 +52,16 @@ class IndexText:
 
     def _first_in_slice(self, log: Source, position: int) -> Batch:
         if position < 0 or position > log.size:
-            raise Dies(f"Slice from position {position} exceeds end position of the log")
+            raise ToolCrash(f"Slice from position {position} exceeds end position of the log")
         end = min(position + self._options.max_message_bytes, log.size)
         batch = batch_at(log, position, end)
         if not isinstance(batch, Batch):
-            raise Dies(batch.message if batch else "there is no batch at this position")
+            raise ToolCrash(batch.message if batch else "there is no batch at this position")
         return batch
 
     def _sanity(self, problem: str | None, name: str) -> None:
         if problem is not None:
-            raise Dies(problem)
+            raise ToolCrash(problem)
         self._line(f"{name} passed sanity check.")
 
     def time_index(self, path: Path, name: str) -> None:
@@ -73,7 +73,7 @@ class IndexText:
                 self._sanity(indexes.time_index_problem(absolute(name), entries, base), name)
                 return
             if not offsets_path.exists():
-                raise Dies(f"{offsets_path} does not exist")  # Kafka's tool creates an empty file here, and ends
+                raise ToolCrash(f"{offsets_path} does not exist")  # Kafka's tool creates an empty file here, and exits
             with Source(offsets_path) as offsets_source:
                 offsets = indexes.OffsetSlots(offsets_source, base)
                 previous = _NO_TIMESTAMP
@@ -87,7 +87,7 @@ class IndexText:
 
     def _check_time(self, log: Source, entry: indexes.TimeEntry, position: int, previous: int) -> None:
         if position > log.size or position < 0:
-            raise Dies(f"Slice from position {position} exceeds end position of the log")
+            raise ToolCrash(f"Slice from position {position} exceeds end position of the log")
         mismatches = self._mismatches
         batch = self._first_up_to(log, position, entry.offset)
         if batch is None or batch.last_offset != entry.offset:
@@ -107,14 +107,14 @@ class IndexText:
         """Return the first batch from `position` on that ends at or after `offset`."""
         for item in batches(log, position):
             if isinstance(item, Damage):
-                if item.dies:
-                    raise Dies(item.message)
+                if item.throws:
+                    raise ToolCrash(item.message)
                 return None
             if item.last_offset >= offset:
                 return item
             self._steps -= 1
             if self._steps < 0:
-                raise Dies("the index does not match the log: too many batches between its entries")
+                raise ToolCrash("the index does not match the log: too many batches between its entries")
         return None
 
     def snapshot(self, path: Path, _name: str) -> None:
@@ -135,7 +135,7 @@ class IndexText:
                 if txn.version:
                     self._findings.add(path, number * indexes.TXN_ENTRY_SIZE, f"version {txn.version} is unknown")
                 if txn.version_read > 0:
-                    continue  # Kafka's tool ends here
+                    continue  # Kafka's tool stops here
                 self._line(
                     f"version: {txn.version_read} producerId: {txn.producer_id} firstOffset: {txn.first_offset} "
                     f"lastOffset: {txn.last_offset} lastStableOffset: {txn.last_stable_offset}"

@@ -9,7 +9,7 @@ from pathlib import Path
 from kctl.segment.dump.fast_batches import batch_line, write_batches
 from kctl.segment.dump.fast_text import FastText, records_text
 from kctl.segment.dump.kafka_text_batch import _timestamp_type, batch_text
-from kctl.segment.dump.kafka_text_options import Dies, DumpDamage, KafkaTextOptions, Write
+from kctl.segment.dump.kafka_text_options import DumpDamage, KafkaTextOptions, ToolCrash, Write
 from kctl.segment.dump.query import all_records, wrong_inner_crc
 from kctl.segment.format.batch import (
     CODECS,
@@ -38,16 +38,16 @@ _NO_OFFSET = -1
 class TextResult:
     """The result of a part of a log, besides its text.
 
-    gaps: pairs of following offsets that are not consecutive, in order. first_offset, last_offset: of the records, −1
-    for none. valid_bytes: bytes of valid batches. dead: Kafka's tool would have ended in it. open_end: the part ends in
-    damage without a valid batch after it.
+    gaps: pairs of following offsets that are not consecutive, in order. first_offset, last_offset: of the records, -1
+    for none. valid_bytes: bytes of valid batches. crashed: Kafka's tool would have crashed there. open_end: the part
+    ends in damage without a valid batch after it.
     """
 
     gaps: array[int] = field(default_factory=lambda: array("q"))
     first_offset: int = _NO_OFFSET
     last_offset: int = _NO_OFFSET
     valid_bytes: int = 0
-    dead: bool = False
+    crashed: bool = False
     open_end: bool = False
     findings: DumpDamage = field(default_factory=DumpDamage)
 
@@ -65,7 +65,7 @@ class TextResult:
             self.last_offset = part.last_offset
         self.gaps.extend(part.gaps)
         self.valid_bytes += part.valid_bytes
-        self.dead |= part.dead
+        self.crashed |= part.crashed
         self.open_end = part.open_end
         self.findings.extend(part.findings)
 
@@ -88,7 +88,7 @@ class LogText:
             position = self._stretch(source, position, end)
 
     def _stretch(self, source: Source, start: int, end: int) -> int | None:
-        """Write batches up to where Kafka's tool would end. Return where to continue; None at the end."""
+        """Write batches up to where Kafka's tool would stop. Return the position to continue from; None at the end."""
         if not self._options.deep:
             begin, start = start, write_batches(source, start, end, self._write)
             self.result.valid_bytes += start - begin
@@ -97,10 +97,10 @@ class LogText:
                 return self._damage(source, item, end)
             try:
                 self._batch(source, item)
-            except (Dies, BadRecords, BadPayload) as exc:
+            except (ToolCrash, BadRecords, BadPayload) as exc:
                 self._end_line()
                 self.result.findings.add(self._path, item.position, str(exc))
-                self.result.dead = True
+                self.result.crashed = True
                 following = resync(source, item.position + (1 if item.magic < 0 else item.size), end, self._effort)
                 self.result.open_end = following is None
                 return following
@@ -110,11 +110,11 @@ class LogText:
         return None
 
     def _damage(self, source: Source, damage: Damage, end: int) -> int | None:
-        if not damage.dies:  # an incomplete batch is the end for a broker too
+        if not damage.throws:  # an incomplete batch is the end for a broker too
             if end == source.size and not is_preallocated(source, damage):
                 self.result.findings.add(self._path, damage.position, damage.message)
             return None
-        self.result.dead = True
+        self.result.crashed = True
         if end == source.size and is_preallocated(source, damage):
             text = f"{preallocated_text(damage.length)}; Kafka's tool ends here with an exception"
             self.result.findings.note(self._path, damage.position, text)
@@ -131,7 +131,7 @@ class LogText:
         self._open_line = False
 
     def _partial(self, text: str) -> None:
-        """Write a part of a line, as Kafka's tool flushes it before it may end."""
+        """Write a part of a line, which Kafka's tool flushes before it decodes the content and may crash."""
         self._write(text.encode("utf-8", "surrogateescape"))
         self._open_line = True
 
@@ -159,7 +159,7 @@ class LogText:
         if batch.magic < 0 or batch.codec >= len(CODECS):
             self._partial(head)
             what = f"magic {batch.magic}" if batch.magic < 0 else f"compression type {batch.codec}"
-            raise Dies(f"{what} is unknown")
+            raise ToolCrash(f"{what} is unknown")
         self._line(head + tail)
 
     def _contents(self, batch: Batch, content: memoryview) -> None:
@@ -197,7 +197,7 @@ class LogText:
         if options.parser is not None and not batch.control:
             self._partial(text)
             if record.legacy_problem is not None:
-                raise Dies(record.legacy_problem)
+                raise ToolCrash(record.legacy_problem)
             key, value, problem = options.parser(record)
             text = ""
             if problem is not None:

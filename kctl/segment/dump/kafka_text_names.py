@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from kctl.segment.dump.kafka_text_options import Dies
+from kctl.segment.dump.kafka_text_options import ToolCrash
 
 
 def suffix_of(name: str) -> str:
     position = name.rfind(".")
     if position < 0:
-        raise Dies(f"{name} has no suffix, so its contents are unknown")
+        raise ToolCrash(f"{name} has no suffix, so its contents are unknown")
     return name[position:]
 
 
@@ -19,7 +19,7 @@ def base_offset_of(path: Path) -> int:
     stem = path.name.split(".")[0]
     digits = stem[1:] if stem[:1] in {"+", "-"} else stem
     if not (digits.isascii() and digits.isdigit()) or not -(2**63) <= int(stem) < 2**63:
-        raise Dies(f"{path.name} is not named after a base offset")
+        raise ToolCrash(f"{path.name} is not named after a base offset")
     return int(stem)
 
 
@@ -28,7 +28,7 @@ def snapshot_id(path: Path) -> tuple[int, int]:
     stem = path.name.removesuffix(".checkpoint")
     offset, epoch = stem[:20], stem[21:31]
     if not (offset.isascii() and offset.isdigit() and epoch.isascii() and epoch.isdigit()):
-        raise Dies(f"{path.name} is not named after an offset and an epoch")
+        raise ToolCrash(f"{path.name} is not named after an offset and an epoch")
     return int(offset), int(epoch)
 
 

@@ -24,12 +24,12 @@ class Parsed(NamedTuple):
     problem: str | None = None
 
 
-# Raises Dies where Kafka's tool ends.
+# Raises ToolCrash where Kafka's tool crashes.
 Parser = Callable[[StoredRecord], Parsed]
 
 
-class Dies(Exception):
-    """An exception with which Kafka's tool would end here. message: the reason."""
+class ToolCrash(Exception):
+    """Kafka's tool would crash here with an exception. message: the reason."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -38,9 +38,9 @@ class Dies(Exception):
 
 @dataclass(frozen=True, slots=True)
 class DumpFinding:
-    """Damage, for the exit code and for stderr. position: in the file; None: the whole file.
+    """Damage, reported on stderr and by the exit code. position: in the file; None: the whole file.
 
-    note: not damage, though Kafka's tool ends there.
+    note: not damage, although Kafka's tool crashes there.
     """
 
     path: Path
@@ -50,7 +50,10 @@ class DumpFinding:
 
 
 class DumpDamage:
-    """All damage of a run. count: of all; undecoded_count: undecoded records; first: the first findings and notes."""
+    """The damage that a dump found.
+
+    count: all damage; undecoded_count: undecoded records; first: the first findings and notes.
+    """
 
     def __init__(self) -> None:
         self.count = 0
@@ -86,7 +89,7 @@ class KafkaTextOptions:
 
     deep: bool = False
     parser: Parser | None = None  # None: contents are not printed
-    plain: bool = False  # the parser shows both as UTF-8 text
+    plain: bool = False  # the parser shows key and value as UTF-8 text
     skip_record_metadata: bool = False
     verify_only: bool = False
     sanity_only: bool = False
@@ -97,7 +100,7 @@ class KafkaTextOptions:
     def record_bytes(self) -> int:
         """Return the maximum size of a record.
 
-        The --max-message-size of DumpLogSegments limits the search from an index entry, and records may be larger; here
-        it can only raise the limit.
+        In DumpLogSegments, --max-message-size limits only the search from an index entry, and records may be larger.
+        Here it can only raise kctl's limit.
         """
         return max(self.max_message_bytes, query.MAX_MESSAGE_BYTES)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from kctl.base.moments import moment_text
+from kctl.base.timestamps import format_timestamp
 from kctl.segment.format.batch import NO_SEQUENCE, Batch
 from kctl.segment.format.control import NAMES, control_type
 from kctl.segment.format.record import BadRecords, StoredRecord
@@ -162,8 +162,8 @@ def batch_row(file: str, batch: Batch, *, valid: bool, damage: str | None = None
         count=None if old else batch.record_count,
         partition_leader_epoch=None if old else _or_none(batch.partition_leader_epoch),
         timestamp_type=None if unknown else timestamp_type(batch),
-        base_timestamp=None if old else moment_text(batch.base_timestamp),
-        max_timestamp=moment_text(batch.max_timestamp),
+        base_timestamp=None if old else format_timestamp(batch.base_timestamp),
+        max_timestamp=format_timestamp(batch.max_timestamp),
         codec=None if unknown else batch.codec_name,
         producer_id=_or_none(batch.producer_id),
         producer_epoch=_or_none(batch.producer_epoch),
@@ -171,7 +171,7 @@ def batch_row(file: str, batch: Batch, *, valid: bool, damage: str | None = None
         last_sequence=None if old else _or_none(batch.last_sequence),
         transactional=batch.transactional,
         control=batch.control,
-        delete_horizon=None if batch.delete_horizon_ms is None else moment_text(batch.delete_horizon_ms),
+        delete_horizon=None if batch.delete_horizon_ms is None else format_timestamp(batch.delete_horizon_ms),
         crc=batch.crc,
         valid=valid,
         damage=damage,
@@ -187,7 +187,7 @@ def record_row(
         file=file,
         position=batch.position,
         offset=record.offset,
-        timestamp=moment_text(record.timestamp),
+        timestamp=format_timestamp(record.timestamp),
         timestamp_type=timestamp_type(batch),
         key=decoded.key,
         key_encoding=decoded.key_encoding,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
-from kctl.base.moments import moment_text
+from kctl.base.timestamps import format_timestamp
 from kctl.errors import KctlError
 from kctl.segment.dump.query import MAX_MESSAGE_BYTES, all_records, wrong_inner_crc
 from kctl.segment.dump.rows import BatchRow, RecordRow, batch_row, record_row
@@ -26,7 +26,7 @@ from kctl.segment.log.partition_log import PartitionLog
 from kctl.segment.log.source import Source
 from kctl.segment.log.walk import Damage, batch_at, batch_damage, batches, content_of, is_preallocated, is_valid
 
-_WINDOW_BYTES = 1 << 18  # the record is usually near
+_WINDOW_BYTES = 1 << 18  # the record is usually near the position in the index
 MAX_REMARKS = 100  # limit for hostile logs
 
 
@@ -57,7 +57,7 @@ class RecordPlace:
 
 
 class SearchReason(str, Enum):
-    """Why another record, or none, was found.
+    """Why the search found a different record, or none.
 
     log_start: brokers no longer return the record; damaged: the offset is in a damaged part; not_there: removed by
     compaction, or never used; youngest: all records are older.
@@ -81,8 +81,8 @@ class SearchResult:
     """The result of a search. place: None: no record; exact: the record has the requested offset, timestamp or key.
 
     scanned_from: the position in the last segment where the scan started; scanned_bytes: in all segments. reason,
-    reason_code: why another record, or none, was found. warnings: unusable indexes; damage: skipped places in the log,
-    which may have held the record.
+    reason_code: why the search found a different record, or none. warnings: unusable indexes; damage: skipped parts of
+    the log, which may have held the record.
     """
 
     path: str
@@ -107,7 +107,7 @@ class SearchResult:
             self.warnings.append(text)
 
     def damaged(self, file: Path, position: int, text: str) -> None:
-        """Add a damaged place of the log."""
+        """Add a damaged part of the log."""
         remark = f"{file} at {position}: {text}"
         if remark not in self.damage and len(self.damage) < MAX_REMARKS:
             self.damage.append(remark)
@@ -134,7 +134,7 @@ def find_offset(
                 for record in records(source, batch, result, limit, skipped):
                     if record.offset >= offset:
                         result.place, result.exact = place(source, batch, record), record.offset == offset
-                        _say_why(result, log, offset, record, skipped)
+                        _set_reason(result, log, offset, record, skipped)
                         return result
     if skipped.position is not None:
         result.because(SearchReason.DAMAGED, skipped.text(offset, None))
@@ -149,7 +149,7 @@ def find_offset(
 
 @dataclass(slots=True)
 class _SkippedDamage:
-    """Damage between the last valid offset below the target and the record found.
+    """Damage between the last valid offset below the target and the record that was found.
 
     next_offset: after the last valid offset. position: of the first damage; None: no damage. first, last: the offsets
     of the damaged batch if its header is valid (only its records are damaged).
@@ -160,7 +160,7 @@ class _SkippedDamage:
     first: int | None = None
     last: int | None = None
     bad_batch: int | None = None  # the position of a batch with a wrong CRC, whose header is not trusted
-    whole: bool = True  # its length is that of a batch
+    whole: bool = True  # the damage is exactly one batch
 
     def good(self, batch: Batch) -> None:
         """Note a batch below the target."""
@@ -179,18 +179,21 @@ class _SkippedDamage:
         else:
             self.whole, self.last = False, None
 
-    def text(self, offset: int, following: int | None) -> str:
-        """Return the text for `offset`. following: the first readable offset after the damage; None: there is none."""
+    def text(self, offset: int, readable_from: int | None) -> str:
+        """Return the reason for `offset`.
+
+        readable_from: the first readable offset after the damage; None: there is none.
+        """
         assert self.position is not None
         kind = "damaged batch" if self.whole else "damaged part"
         first = self.next_offset if self.first is None else self.first
-        last = self.last if self.last is not None or following is None else following - 1
+        last = self.last if self.last is not None or readable_from is None else readable_from - 1
         if last is None:
             return f"offset {offset} may be in the {kind} from {first} on, at position {self.position}"
         return f"offset {offset} is in the {kind} {first}–{last} at position {self.position}"
 
 
-def _say_why(
+def _set_reason(
     result: SearchResult, log: PartitionLog, offset: int, record: StoredRecord, skipped: _SkippedDamage
 ) -> None:
     if log.start is not None and record.offset < log.start:
@@ -207,7 +210,7 @@ def _say_why(
 
 
 def _offset_start(files: SegmentFiles, source: Source, offset: int, result: SearchResult) -> int:
-    """Return the position from which to scan for `offset`: by the index if the entry is right, otherwise 0."""
+    """Return the position from which to scan for `offset`: from the index if its entry is correct, otherwise 0."""
     if not source.size:
         return 0
     if files.index is None:
@@ -219,7 +222,7 @@ def _offset_start(files: SegmentFiles, source: Source, offset: int, result: Sear
     except KctlError as exc:
         result.warn(f"{exc.message}; scanning {source.path} from its start")
         return 0
-    problem = _odd(hit.odd_bytes)
+    problem = _extra_bytes_problem(hit.odd_bytes)
     if entry is not None and problem is None:
         problem = _offset_problem(source, entry)
     at, position = (None, None) if entry is None else entry
@@ -230,12 +233,15 @@ def _offset_start(files: SegmentFiles, source: Source, offset: int, result: Sear
     return position or 0
 
 
-def _odd(odd_bytes: int) -> str | None:
+def _extra_bytes_problem(odd_bytes: int) -> str | None:
     return f"has {odd_bytes} extra bytes after the last whole entry" if odd_bytes else None
 
 
 def _offset_problem(source: Source, entry: OffsetEntry) -> str | None:
-    """Return what is wrong with an entry: a valid batch must start there, at or below the offset of the entry."""
+    """Return what is wrong with an entry.
+
+    A valid batch must start at the entry's position, with an offset at or below the entry's.
+    """
     claim = f"has offset {entry.offset} at position {entry.position}"
     if not 0 <= entry.position < source.size:
         return f"{claim}, but the log has {source.size} bytes"
@@ -269,7 +275,7 @@ def find_timestamp(
                     if record.timestamp >= timestamp and record.offset >= first:
                         result.place, result.exact = place(source, batch, record), record.timestamp == timestamp
                         return result
-    at = moment_text(latest)
+    at = format_timestamp(latest)
     if at is None:
         result.because(SearchReason.NO_TIMESTAMPS, "no record has a timestamp")
     else:
@@ -293,12 +299,12 @@ def _time_start(files: SegmentFiles, source: Source, timestamp: int, result: Sea
     except KctlError as exc:
         result.warn(f"{exc.message}; scanning {source.path} from its start")
         return 0, -1
-    position, problem = 0, _odd(hit.odd_bytes)
+    position, problem = 0, _extra_bytes_problem(hit.odd_bytes)
     if entry is not None and problem is None:
         position, problem = _time_position(files, source, entry, result)
     at, offset = (-1, None) if entry is None else entry
     result.indexes.append(
-        IndexUse(str(files.timeindex), hit.number, hit.entries, offset, moment_text(at), None, problem is None)
+        IndexUse(str(files.timeindex), hit.number, hit.entries, offset, format_timestamp(at), None, problem is None)
     )
     if problem is not None:
         result.warn(f"{files.timeindex} {problem}; scanning {source.path} from its start")
@@ -309,8 +315,11 @@ def _time_start(files: SegmentFiles, source: Source, timestamp: int, result: Sea
 def _time_position(
     files: SegmentFiles, source: Source, entry: TimeEntry, result: SearchResult
 ) -> tuple[int, str | None]:
-    """Return the position of the batch of an entry, and what is wrong: the batch must have the timestamp."""
-    claim = f"has {moment_text(entry.timestamp)} as the latest timestamp up to offset {entry.offset}"
+    """Return the position of an entry's batch, and what is wrong with the entry.
+
+    The batch must have the entry's timestamp.
+    """
+    claim = f"has {format_timestamp(entry.timestamp)} as the latest timestamp up to offset {entry.offset}"
     if entry.offset < files.base_offset:
         return 0, f"{claim}, but the segment starts at {files.base_offset}"
     start = _offset_start(files, source, entry.offset, result)
@@ -318,7 +327,7 @@ def _time_position(
         if batch.last_offset >= entry.offset:
             if batch.max_timestamp == entry.timestamp:
                 return batch.position, None
-            return 0, f"{claim}, but the batch there has {moment_text(batch.max_timestamp)}"
+            return 0, f"{claim}, but the batch there has {format_timestamp(batch.max_timestamp)}"
     return 0, f"{claim}, but there is no batch with this offset"
 
 
@@ -332,7 +341,10 @@ def open_log(files: SegmentFiles) -> Source:
 
 
 def scan(source: Source, start: int, result: SearchResult, skipped: _SkippedDamage | None = None) -> Iterator[Batch]:
-    """Yield the batches from a position on. Each is counted, and damage is noted before the next one is read."""
+    """Yield the batches that start at or after a position.
+
+    Each is counted, and damage is noted before the next one is read.
+    """
     result.scanned_from = start
     for item in batches(source, start):
         if isinstance(item, Damage):

@@ -136,9 +136,9 @@ class Batch(NamedTuple):
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """Return the time (ms) from which compaction may remove this batch's tombstones and markers (KIP-534); None:
+        """Return the time (ms) from which compaction may remove this batch's tombstones and markers (KIP-534).
 
-        not set.
+        None if it is not set.
         """
         return self.base_timestamp if not self.legacy and self.attributes & DELETE_HORIZON_MASK else None
 

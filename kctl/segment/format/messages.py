@@ -1,7 +1,7 @@
 """Decode Kafka's generated messages by their definitions (message_schemas.json); format them like its JSON converters.
 
 Encoding: KIP-482. In flexible versions, lengths are unsigned varints of length + 1, and every struct ends with tagged
-fields. In earlier versions, strings have an i16 length, arrays and bytes an i32 length; −1 is null.
+fields. In earlier versions, strings have an i16 length, arrays and bytes an i32 length; -1 is null.
 """
 
 from __future__ import annotations
@@ -253,7 +253,7 @@ def _value(field: Field, reader: MessageReader, version: int, *, flexible: bool,
 
 
 def _is_null(reader: MessageReader, *, in_tag: bool) -> bool:
-    """Read the marker of a nullable struct: an unsigned varint in a tag (0: null), otherwise a byte (−1: null)."""
+    """Read the marker of a nullable struct: an unsigned varint in a tag (0: null), otherwise a byte (-1: null)."""
     if in_tag:
         return not 0 < reader.unsigned_varint() <= _MAX_INT
     return bool(reader.number("int8") < 0)

@@ -30,9 +30,9 @@ _CRC_COVERS = _HEADER.end("crc")
 
 
 class ProducerEntry(NamedTuple):
-    """A producer. last_sequence, last_offset, offset_delta: of its last batch; last_offset −1: it has no batch.
+    """A producer. last_sequence, last_offset, offset_delta: of its last batch; last_offset -1: it has no batch.
 
-    current_transaction_first_offset: −1 if no transaction is open.
+    current_transaction_first_offset: -1 if no transaction is open.
     """
 
     producer_id: int

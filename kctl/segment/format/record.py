@@ -3,7 +3,7 @@
     length varint | attributes i8 | timestampDelta varlong | offsetDelta varint | key length varint, key |
     value length varint, value | header count varint | headers: key length varint, key, value length varint, value
 
-Varints are zigzag (Protocol Buffers' sint32 and sint64); a length of −1 is null.
+Varints are zigzag (Protocol Buffers' sint32 and sint64); a length of -1 is null.
 """
 
 from __future__ import annotations

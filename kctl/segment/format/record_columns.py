@@ -25,7 +25,7 @@ _MAX_VALUE = 2**62  # of offsets and timestamps (ms): sums fit into 64 bits
 # The values of one-byte zigzag varints, for those that are not negative.
 _HALVES = bytes(byte >> 1 for byte in range(256))
 _EVEN = bytes(range(0, 128, 2))
-_NULL = 1  # the varint of −1
+_NULL = 1  # the varint of -1
 # The varints of offset deltas 0, 1, 2, …: one-byte varints, then the low and the high byte of two-byte varints.
 _ONE = bytes(delta << 1 for delta in range(64))
 _LOW = bytes(delta << 1 & 0x7F | 0x80 for delta in range(_MAX_DELTA))
@@ -36,7 +36,7 @@ class RecordColumns(NamedTuple):
     """The records of a batch, by columns. offsets: absolute; timestamps: ms; headers: record number → headers, if any.
 
     consecutive: True if each offset is the previous one plus 1. sizes: (key, value) bytes if equal in all records; key
-    −1: null; None: unknown.
+    -1: null; None: unknown.
     """
 
     offsets: Sequence[int]
@@ -100,7 +100,7 @@ def ordinary_columns(batch: Batch, payload: bytes) -> RecordColumns | None:
 class _Shape(NamedTuple):
     """The layout of a record without headers, with a key of at most 63 bytes and numbers of at most 2 bytes.
 
-    size: of the whole record; key_size: −1 for null; …_at: positions in the payload, for the record at `start`.
+    size: of the whole record; key_size: -1 for null; …_at: positions in the payload, for the record at `start`.
     """
 
     start: int

@@ -45,7 +45,10 @@ class FileUser:
 
 @dataclass(frozen=True, slots=True)
 class FileUsage:
-    """users: processes that use one of the files. unseen: why there may be others; None if there are none."""
+    """The processes that use files of a log.
+
+    users: processes that use one of the files. unseen: why there may be others; None if there are none.
+    """
 
     users: tuple[FileUser, ...]
     unseen: str | None = None

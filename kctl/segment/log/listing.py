@@ -95,7 +95,10 @@ def log_bytes(folder: Path) -> int:
 
 
 def list_segments(folders: Iterable[Path], *, headers: bool = False) -> Iterator[SegmentListing]:
-    """Yield the segments of partition folders, oldest first. An unreadable one yields a row with an error."""
+    """Yield the segments of partition folders, oldest first.
+
+    An unreadable segment or folder yields a row with an error.
+    """
     by_log_dir: dict[Path, Checkpoints] = {}
     for folder in folders:
         parent = folder.absolute().parent

@@ -131,7 +131,7 @@ class Replica:
 def _check_offset(record: StoredRecord, batch: Batch) -> None:
     """Raise BadRecords if a record is outside of the offsets of its batch.
 
-    Old formats: only the last offset is checked, because a compressed batch does not name its first.
+    Old formats: only the last offset is checked, because a compressed batch does not store its first offset.
     """
     first = 0 if batch.legacy else batch.base_offset
     if not first <= record.offset <= batch.last_offset:

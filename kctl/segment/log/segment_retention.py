@@ -45,7 +45,7 @@ class LogSegment(NamedTuple):
 
 
 class RetentionLimits(NamedTuple):
-    """The limits of a log. retention_ms, retention_bytes: None: no limit (−1 in Kafka).
+    """The limits of a log. retention_ms, retention_bytes: None: no limit (-1 in Kafka).
 
     high_watermark, log_start_offset: None: unknown; then they have no effect.
     """

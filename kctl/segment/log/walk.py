@@ -58,20 +58,20 @@ class Effort:
 class Damage(NamedTuple):
     """Bytes that are not a batch. length: up to the next batch or the end of the file.
 
-    code: small_size, incomplete. Kafka's readers stop here. dies: they throw an exception.
+    code: small_size, incomplete. Kafka's readers stop here. throws: they throw an exception.
     """
 
     position: int
     length: int
     code: str
     message: str
-    dies: bool = False
+    throws: bool = False
 
 
 def batch_at(source: Source, position: int, end: int) -> Batch | Damage | None:
     """Return the batch at `position` of a log that ends at `end`, like FileLogInputStream; None at the end.
 
-    An incomplete batch, or too few bytes for one, ends the log for a broker: Damage that does not die.
+    An incomplete batch, or too few bytes for one, ends the log for a broker: Damage without `throws`.
     """
     remaining = end - position
     if remaining <= 0:
@@ -84,7 +84,7 @@ def batch_at(source: Source, position: int, end: int) -> Batch | Damage | None:
     (size,) = INT32.unpack_from(head, LENGTH_AT)
     if size < V0_OVERHEAD:
         text = f"the batch length {size} is below the minimum of {V0_OVERHEAD}"
-        return Damage(position, remaining, "small_size", text, dies=True)
+        return Damage(position, remaining, "small_size", text, throws=True)
     if size + LOG_OVERHEAD > remaining:
         return Damage(
             position,
@@ -96,7 +96,11 @@ def batch_at(source: Source, position: int, end: int) -> Batch | Damage | None:
         return parse_legacy(head, 0, position)
     if len(head) < V2_HEADER:
         return Damage(
-            position, remaining, "incomplete", f"only {remaining} bytes are left, too few for a batch header", dies=True
+            position,
+            remaining,
+            "incomplete",
+            f"only {remaining} bytes are left, too few for a batch header",
+            throws=True,
         )
     return parse_v2(head, 0, position)
 
@@ -229,9 +233,9 @@ def resync(source: Source, start: int, end: int, effort: Effort | None = None) -
 
 
 def _plausible(source: Source, batch: Batch) -> bool:
-    """Return True if a header is plausible:
+    """Return True if a header is plausible.
 
-    offsets in order; in magic 0 and 1, key and value exactly fill the message.
+    Its offsets are in order; in magic 0 and 1, key and value exactly fill the message.
     """
     if not batch.legacy:
         return batch.last_offset_delta >= 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from kctl.base.moments import moment_text
+from kctl.base.timestamps import format_timestamp
 from kctl.segment.dump.query import MAX_MESSAGE_BYTES
 from kctl.segment.dump.rows import encoded
 from kctl.segment.format.batch import NO_TIMESTAMP
@@ -77,7 +77,7 @@ def collect_statistics(
     segments = tuple(row for log in tally.logs for row in _segments(log, options))
     records = options.records
     statistics = SegmentStatistics(
-        at=moment_text(options.now),
+        at=format_timestamp(options.now),
         retention_ms=options.retention_ms,
         retention_bytes=options.retention_bytes,
         totals=_totals(tally),
@@ -115,8 +115,8 @@ def _totals(tally: Tally) -> LogTotals:
         records=sum(segment.records for segment in segments),
         records_exact=tally.records_exact,
         control_records=tally.control_records,
-        earliest_timestamp=None if earliest is None else moment_text(earliest),
-        latest_timestamp=moment_text(latest),
+        earliest_timestamp=None if earliest is None else format_timestamp(earliest),
+        latest_timestamp=format_timestamp(latest),
         damaged_places=sum(segment.damaged_places for segment in segments),
         damaged_bytes=sum(segment.damaged_bytes for segment in segments),
     )
@@ -320,8 +320,8 @@ def _open(log: LogTally, each: OpenTransaction, options: StatisticsOptions) -> O
         producer_epoch=each.producer_epoch,
         first_offset=each.first_offset,
         last_offset=each.last_offset,
-        first_timestamp=moment_text(each.first_timestamp),
-        last_timestamp=moment_text(each.last_timestamp),
+        first_timestamp=format_timestamp(each.first_timestamp),
+        last_timestamp=format_timestamp(each.last_timestamp),
         age_ms=_age_ms(each, options.now),
         records=each.records,
         before_log=begin is not None and each.first_offset < begin,
@@ -345,9 +345,9 @@ def _segments(log: LogTally, options: StatisticsOptions) -> Iterator[SegmentDeta
             size_bytes=segment.size_bytes,
             batches=segment.batches,
             records=segment.records,
-            largest_timestamp=moment_text(row.largest_timestamp),
+            largest_timestamp=format_timestamp(row.largest_timestamp),
             timestamp_from_file=segment.largest_timestamp < 0,
-            deletable_at=None if deletion.deletable_at is None else moment_text(deletion.deletable_at),
+            deletable_at=None if deletion.deletable_at is None else format_timestamp(deletion.deletable_at),
             deletable_now=deletion.deletable_now,
             pinned_by=deletion.pinned_by,
             pinned_by_segment=deletion.pinned_by_segment,

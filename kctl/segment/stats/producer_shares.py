@@ -14,7 +14,7 @@ _ID_BYTES = 8
 
 @dataclass(slots=True)
 class ProducerShare:
-    """A producer (−1: without an id) and its batches except control batches. producer_epoch: of its last batch."""
+    """A producer (-1: without an id) and its batches except control batches. producer_epoch: of its last batch."""
 
     producer_id: int
     producer_epoch: int = -1

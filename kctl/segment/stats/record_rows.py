@@ -70,7 +70,7 @@ def _columns(batch: Batch, payload: bytes, stored_bytes: int) -> RecordRows | No
 
 
 def _lengths(texts: Sequence[bytes | None], same: int | None) -> tuple[int, int]:
-    """Return the total and the longest length. same: the length of each text, −1 for null; None: they differ."""
+    """Return the total and the longest length. same: the length of each text, -1 for null; None: they differ."""
     if same is not None:
         return max(same, 0) * len(texts), max(same, 0)
     sizes = [0 if text is None else len(text) for text in texts] if None in texts else list(map(len, texts))  # type: ignore[arg-type]

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from kctl.base.moments import moment_text
+from kctl.base.timestamps import format_timestamp
 from kctl.segment.format.batch import LOG_OVERHEAD, V0_OVERHEAD, Batch
 from kctl.segment.format.index_entries import NEVER, Extent, extent, offset_entries, time_entries
 from kctl.segment.format.indexes import OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE
@@ -255,7 +255,7 @@ class TimeCursor:
 
 
 def _time(timestamp: int) -> str:
-    return moment_text(timestamp) or "no time"
+    return format_timestamp(timestamp) or "no time"
 
 
 def _report_extent(findings: FileProblems, source: Source, size: Extent, *, tail_is_legal: bool) -> None:

@@ -14,7 +14,7 @@ from kctl.segment.log.partition import PartitionFolder, SegmentFiles
 from kctl.segment.verify.context import SNAPSHOT_BYTES, Verification, some
 from kctl.segment.verify.epochs import EpochCheck
 from kctl.segment.verify.log_facts import LogFacts
-from kctl.segment.verify.segment import SegmentPlace, verify_segment
+from kctl.segment.verify.segment import SegmentRole, verify_segment
 from kctl.segment.verify.transactions import LogTransactions
 
 # Other files in __cluster_metadata-0 (KIP-630, KIP-595).
@@ -67,10 +67,10 @@ class PartitionCheck:
         facts.topic_id = self._metadata()
         previous: LogFacts | None = None
         for files in folder.segments:
-            place = SegmentPlace(active=not logs or files is logs[-1], clean=self._clean)
+            role = SegmentRole(active=not logs or files is logs[-1], clean=self._clean)
             if files.log is not None:
                 self._at(files, previous, first=files is logs[0])
-            segment_facts = verify_segment(run, files, folder.path, place, self._transactions, epochs)
+            segment_facts = verify_segment(run, files, folder.path, role, self._transactions, epochs)
             if files.log is not None:
                 previous = segment_facts
             if files.log is not None and segment_facts is None:
@@ -78,7 +78,7 @@ class PartitionCheck:
             if segment_facts is not None:
                 facts.next_offset = max(facts.next_offset or 0, segment_facts.next_offset)
                 # Only compaction leaves offsets missing within a segment, or an empty segment.
-                self._cleaned |= segment_facts.compacted or (segment_facts.size_bytes == 0 and not place.active)
+                self._cleaned |= segment_facts.compacted or (segment_facts.size_bytes == 0 and not role.active)
         self._end(facts, logs)
         return facts
 

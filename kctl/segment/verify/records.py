@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from kctl.base.moments import moment_text
+from kctl.base.timestamps import format_timestamp
 from kctl.segment.dump.query import all_records
 from kctl.segment.format.batch import NO_TIMESTAMP, Batch
 from kctl.segment.format.compression import BadPayload
@@ -53,6 +53,6 @@ def _each(batch: Batch, content: memoryview, limit: int) -> Iterator[_Problem]:
     elif previous > batch.last_offset:
         yield "record_offsets", f"offset {previous} is above the batch's last offset {batch.last_offset}", previous
     if latest > batch.max_timestamp and not batch.legacy:
-        ends = moment_text(batch.max_timestamp) or "no time"
-        text = f"a record has timestamp {moment_text(latest)}, but the maximum in the batch header is {ends}"
+        ends = format_timestamp(batch.max_timestamp) or "no time"
+        text = f"a record has timestamp {format_timestamp(latest)}, but the maximum in the batch header is {ends}"
         yield "record_timestamps", text, None

@@ -21,7 +21,7 @@ MUST_HAVE = (".index", ".timeindex")
 
 
 @dataclass(frozen=True)
-class SegmentPlace:
+class SegmentRole:
     """The role of a segment. active: a broker appends to it.
 
     clean: the log dir was shut down cleanly, so the indexes are no longer preallocated.
@@ -35,7 +35,7 @@ def verify_segment(
     run: Verification,
     files: SegmentFiles,
     folder: Path,
-    place: SegmentPlace,
+    role: SegmentRole,
     transactions: LogTransactions,
     epochs: EpochCheck,
 ) -> LogFacts | None:
@@ -53,11 +53,11 @@ def verify_segment(
         run.options.progress(str(files.log), 0)
     with ExitStack() as stack:
         # Open the indexes first: a running broker appends to the log before it appends to the indexes.
-        companions = _companions(run, files, name, place, transactions, stack)
+        companions = _companions(run, files, name, role, transactions, stack)
         companions.epochs = epochs
         try:
             log = stack.enter_context(Source(files.log, window_bytes=LOG_WINDOW_BYTES))
-            check = LogCheck(log, files.base_offset, run.findings, companions, _options(run, place))
+            check = LogCheck(log, files.base_offset, run.findings, companions, _options(run, role))
             facts = check.run()
         except KctlError as exc:
             run.unreadable(files.log, exc)
@@ -67,13 +67,13 @@ def verify_segment(
     return facts
 
 
-def _options(run: Verification, place: SegmentPlace) -> LogOptions:
+def _options(run: Verification, role: SegmentRole) -> LogOptions:
     progress = run.options.progress
     return LogOptions(
         deep=run.options.deep,
-        active=place.active,
-        clean=place.clean,
-        complete=not place.active,
+        active=role.active,
+        clean=role.clean,
+        complete=not role.active,
         max_message_bytes=run.options.max_message_bytes,
         progress=None if progress is None else lambda walked: progress("", walked),
     )
@@ -83,15 +83,15 @@ def _companions(
     run: Verification,
     files: SegmentFiles,
     name: Path,
-    place: SegmentPlace,
+    role: SegmentRole,
     transactions: LogTransactions,
     stack: ExitStack,
 ) -> Companions:
     companions = Companions()
-    tail_is_legal = place.active and not place.clean
+    tail_is_legal = role.active and not role.clean
     for path, suffix in zip((files.index, files.timeindex), MUST_HAVE, strict=True):
         if path is None:
-            if place.active and _is_empty(files.log):  # preallocated or empty
+            if role.active and _is_empty(files.log):  # preallocated or empty
                 continue  # a broker creates them with the first append (LazyIndex)
             run.findings.add(f"{suffix[1:]}_missing", name.with_suffix(suffix), f"{name.name} has no {suffix}")
             continue

@@ -38,7 +38,7 @@ from kctl.segment.verify.log import LogCheck
 from kctl.segment.verify.log_dir import CLEAN_SHUTDOWN, LogDirs, read_meta_properties, read_offsets
 from kctl.segment.verify.log_facts import LOG_WINDOW_BYTES, Companions, LogOptions
 from kctl.segment.verify.partition import READ_BY_NAME, PartitionCheck, read_epochs, read_snapshot, read_topic_id
-from kctl.segment.verify.segment import SegmentPlace, count, verify_segment
+from kctl.segment.verify.segment import SegmentRole, count, verify_segment
 from kctl.segment.verify.transactions import LogTransactions
 
 _SEGMENT = (".log", ".index", ".timeindex", ".txnindex")
@@ -136,10 +136,10 @@ def _may_be_partition(path: Path) -> bool:
         return True
 
 
-def place_of(log: Path) -> SegmentPlace:
-    """Return the place of a single segment, by its neighbors in the folder."""
+def role_of(log: Path) -> SegmentRole:
+    """Return the role of a single segment, by its neighbors in the folder."""
     clean = (log.parent.absolute().parent / CLEAN_SHUTDOWN).exists()
-    return SegmentPlace(active=next_segment(log) is None, clean=clean)
+    return SegmentRole(active=next_segment(log) is None, clean=clean)
 
 
 def _partition(run: Verification, path: Path) -> None:
@@ -176,7 +176,7 @@ def _segment(run: Verification, log: Path) -> None:
         entries = read_snapshot(run, files.base_offset, snapshot)
     if files.base_offset == 0 or entries is not None:
         following.begin(entries)
-    verify_segment(run, files, log.parent, place_of(log), following, EpochCheck())
+    verify_segment(run, files, log.parent, role_of(log), following, EpochCheck())
 
 
 def _other_log(run: Verification, path: Path) -> None:

@@ -1,1 +1,1 @@
-"""Cloning a topic, optionally with its records."""
+"""Clone a topic, optionally with its records."""

@@ -1,4 +1,4 @@
-"""Conversion of source batches into batches for the target.
+"""Convert source batches into batches for the target.
 
 A batch that the target accepts keeps its encoded records: only the header is rewritten, and the payload is recompressed
 if the codec differs. Everything else is decoded and encoded record by record: old formats, batches with offset gaps,

@@ -1,4 +1,4 @@
-"""Copying records between topics, partition by partition, with kctl's fetcher and sender.
+"""Copy records between topics, partition by partition, with kctl's fetcher and sender.
 
 Reading with read_committed skips aborted transactions. Idempotent writing with acks=all avoids duplicates. Memory is
 bounded by the sender's limit of unacknowledged bytes and one Fetch response.

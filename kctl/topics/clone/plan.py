@@ -1,4 +1,4 @@
-"""Planning a clone: what it creates and copies, checked before anything is changed."""
+"""Plan a clone: what it creates and copies, checked before anything is changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Resuming an interrupted copy: its journal is compared with the current topics."""
+"""Resume an interrupted copy, after comparing its journal with the current topics."""
 
 from __future__ import annotations
 

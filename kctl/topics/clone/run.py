@@ -1,4 +1,4 @@
-"""Running a clone: create the topic, copy and verify the records, and keep the journal."""
+"""Run a clone: create the topic, copy and verify the records, and keep the journal."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ def clone(
     timeout_s: float = 30.0,
     progress: CopyProgress | None = None,
 ) -> ClonedTopic:
-    """Create the topic, copy the records, and compare their numbers with the new log ends; or resume this.
+    """Create the topic and copy the records, or resume a copy. Compare the record counts with the new log ends.
 
     Raises OperationFailed if the topic was not created. Later failures are in the result: the topic exists, but is
-    incomplete. Raises what `resume_points` raises, Busy.
+    incomplete. Raises Busy, and the errors of `resume_points`.
     """
     if plan.task is None:
         problem = _create(client, plan.topic, timeout_s)
@@ -118,10 +118,10 @@ def _copy(
     """Copy, verify, set LogAppendTime. End the journal if the copy is complete or cannot be completed."""
     outcome = copy_records(client, request, progress=progress)
     row, problem, foreign = _verify(client, plan, outcome)
-    late = {k: v for k, v in plan.topic.configs.items() if k not in configs_at_creation(plan.topic.configs)}
-    if late and problem is None:
+    deferred = {k: v for k, v in plan.topic.configs.items() if k not in configs_at_creation(plan.topic.configs)}
+    if deferred and problem is None:
         resource = Resource.topic(request.target)
-        problem = next((e.message for e in alter_dynamic(client, {resource: late}).values()), None)
+        problem = next((e.message for e in alter_dynamic(client, {resource: deferred}).values()), None)
     if problem is None or foreign:
         open_journal.append(CloneStep.END.value, outcome="failed" if problem else "complete")
     return replace(row, result=ItemResult.FAILED if problem else ItemResult.CLONED, error=problem)

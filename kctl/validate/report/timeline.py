@@ -17,7 +17,7 @@ _MS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class PartitionView:
-    """A broker's view of a partition. leader: −1 for none. full: all assigned replicas are in sync."""
+    """A broker's view of a partition. leader: -1 for none. full: all assigned replicas are in sync."""
 
     leader: int
     leader_epoch: int
@@ -38,7 +38,7 @@ class Sample:
 class ControllerSample:
     """A view of the controller.
 
-    controller: None while there is none. epoch: rises with each election; −1 if unknown.
+    controller: None while there is none. epoch: rises with each election; -1 if unknown.
     """
 
     at_ns: int

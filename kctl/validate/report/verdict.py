@@ -29,8 +29,11 @@ class Budgets:
 
 @dataclass(frozen=True, slots=True)
 class Breach:
-    """An exceeded budget. name: of the budget. took_ms: None if not recovered by the end. partition: None for the
-    cluster. fault: None before the first fault."""
+    """An exceeded budget.
+
+    name: of the budget. took_ms: None if not recovered by the end. partition: None for the cluster. fault: None before
+    the first fault.
+    """
 
     name: str
     fault: str | None
@@ -41,8 +44,11 @@ class Breach:
 
 @dataclass(frozen=True, slots=True)
 class BudgetResult:
-    """The result of a requested budget. longest_ms: None if not recovered by the end, or not measured. kept: None if
-    not measured: no fault hit a leader, or the controller."""
+    """The result of a requested budget.
+
+    longest_ms: None if not recovered by the end, or not measured. kept: None if not measured: no fault hit a leader, or
+    the controller.
+    """
 
     budget: str
     limit_ms: int

@@ -31,8 +31,10 @@ _PAUSE_S = 0.2
 
 
 def consume(task: Task, shutdown: ShutdownRequest) -> None:
-    """Consume until it must exit. Raises KctlError if it cannot start or continue (topic deleted, corrupt batch, disk
-    full)."""
+    """Consume until it must exit.
+
+    Raises KctlError if it cannot start or continue (topic deleted, corrupt batch, disk full).
+    """
     settings = task.settings
     assert isinstance(settings, ConsumerSettings)
     with connect(task.target) as client:
@@ -86,7 +88,7 @@ class Consumer:
             self._positions[fetched.tp] = following
 
     def _move(self, fetcher: Fetcher, tp: TopicPartition, position: int) -> None:
-        """Move to the nearest offset in the log, as the position is out of range."""
+        """Move to the nearest offset in the log, because the position is out of range."""
         logs, _, _ = read_log_offsets(self._client, [tp])
         if tp in logs:
             position = min(max(position, logs[tp].start), logs[tp].end)

@@ -2,12 +2,12 @@
 
 A header and the entries have 40 bytes each.
 
-An entry describes consecutive records, starting at `sequence` and at `offset`; −1 if there is none.
+An entry describes consecutive records, starting at `sequence` and at `offset`; -1 if there is none.
 CLOCK_MONOTONIC is the same for all processes of a machine, so times of journals and faults are comparable; the header
 relates them to the wall clock.
 
     SENT     about to be sent; written first, so every record in the log has this entry, even if the process is killed
-    ACKED    acknowledged; offset: −1 if the broker reports none (acks=0)
+    ACKED    acknowledged; offset: -1 if the broker reports none (acks=0)
     FAILED   not in the log, according to the brokers            UNKNOWN  sent, but without a response
     READ     delivered to the consumer, in journal order; sequence FOREIGN: not of this run
     STOPPING stop requested, or the parent has exited            ENDED    clean exit: no entry follows

@@ -19,9 +19,9 @@ OUTCOMES = frozenset({ACKED, FAILED, UNKNOWN})
 
 @dataclass
 class SentPartition:
-    """Records sent to a partition. states, offsets: by sequence; SENT: no outcome; offset −1: the broker reported none.
+    """Records sent to a partition. states, offsets: by sequence; SENT: no outcome; offset -1: the broker reported none.
 
-    ack_ns, ack_counts: time and records of each acknowledgment. first_ns: time of the first record, −1 for none.
+    ack_ns, ack_counts: time and records of each acknowledgment. first_ns: time of the first record, -1 for none.
     """
 
     states: bytearray = field(default_factory=bytearray)
@@ -56,8 +56,11 @@ class SentPartition:
 
 @dataclass
 class SentRecords:
-    """The producer's journal. stop_ns: time of the stop request, or of its parent's exit; −1: none. ended: clean
-    exit, so every record has an outcome."""
+    """The producer's journal.
+
+    stop_ns: time of the stop request, or of its parent's exit; -1: none. ended: clean exit, so every record has an
+    outcome.
+    """
 
     partitions: dict[int, SentPartition] = field(default_factory=dict)
     stop_ns: int = -1
@@ -98,7 +101,7 @@ class LogPartition:
     sequences: array[int] = field(default_factory=lambda: array("q"))
 
     def index_of(self, offset: int) -> int:
-        """Return the array index of an offset, −1 if the log has no record there."""
+        """Return the array index of an offset, -1 if the log has no record there."""
         guess = offset - self.offsets[0] if self.offsets else -1
         if 0 <= guess < len(self.offsets) and self.offsets[guess] == offset:
             return guess

@@ -140,8 +140,10 @@ class ConsumerWorker(Worker):
         self.wait(delivered, timeout_s, "the consumer to read everything")
 
     def wait_for_log(self, log: Log, timeout_s: float) -> bool:
-        """Return True if everything was delivered in time; the rest is a finding, not an error. Raises OperationFailed
-        if the consumer has exited."""
+        """Return True if everything was delivered in time; the rest is a finding, not an error.
+
+        Raises OperationFailed if the consumer has exited.
+        """
         ends = {number: log[number].offsets[-1] + 1 for number in log if log[number].offsets}
         try:
             self.wait_until(ends, timeout_s)

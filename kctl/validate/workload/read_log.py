@@ -75,11 +75,11 @@ def wait_quiet(client: ClusterClient, topic: str, *, timeout_s: float = 30.0, qu
 
 
 def read_log(client: ClusterClient, topic: str, run: str, *, timeout_s: float = 30.0) -> Log:
-    """Return all records up to the current high watermarks. Call it when all partitions have a leader and a full ISR,
-    and no producer writes (`wait_quiet`).
+    """Return all records up to the current high watermarks.
 
-    timeout_s: maximum time that a partition may be unreadable. Raises NotFound, NotAuthorized, ConnectionFailed, and
-    OperationFailed if a partition cannot be read to its end, is corrupt, or changes during the read.
+    Call it when all partitions have a leader and a full ISR, and no producer writes (`wait_quiet`). timeout_s: maximum
+    time that a partition may be unreadable. Raises NotFound, NotAuthorized, ConnectionFailed, and OperationFailed if a
+    partition cannot be read to its end, is corrupt, or changes during the read.
     """
     log: Log = {tp.partition: LogPartition(ends.start, ends.end) for tp, ends in log_ends(client, topic).items()}
     options = ConsumeOptions(topics=(topic,), from_beginning=True, exit_eof=True, timeout_s=timeout_s)

@@ -22,10 +22,12 @@ from kctl.validate.workload.records import MIN_VALUE_BYTES
 
 @dataclass(frozen=True, slots=True)
 class ProducerSettings:
-    """Settings of the producer. acks: all, 1 or 0. idempotent: requires all. resend: without idempotence, retry batches
-    that got no response, five in flight, like a producer with retries. partitions: None for all. per_s: records per
-    second over all partitions, None: unlimited. timeout_s: like delivery.timeout.ms; the request timeout is half of it,
-    at most 15 s. Raises UsageError for conflicting settings.
+    """Settings of the producer.
+
+    acks: all, 1 or 0. idempotent: requires all. resend: without idempotence, retry batches that got no response, five
+    in flight, like a producer with retries. partitions: None for all. per_s: records per second over all partitions,
+    None: unlimited. timeout_s: like delivery.timeout.ms; the request timeout is half of it, at most 15 s. Raises
+    UsageError for conflicting settings.
     """
 
     topic: str
@@ -47,8 +49,10 @@ class ProducerSettings:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerSettings:
-    """Settings of the consumer. partitions: None for all. timeout_s: time without a response until a new leader is
-    looked up."""
+    """Settings of the consumer.
+
+    partitions: None for all. timeout_s: time without a response until a new leader is looked up.
+    """
 
     topic: str
     run: str

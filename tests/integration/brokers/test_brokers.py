@@ -141,7 +141,7 @@ def test_controller(kctl: Kctl, cluster: TestCluster) -> None:
         (("broker", "loggers", "set", f"{LOGGER}=DEBUG", "--broker", "9", "-y"), 4, "broker 9 is not in the cluster"),
         (("broker", "loggers", "set", f"{LOGGER}=DEBUG", "--for", "soon", "-y"), 2, "is not a duration"),
         (("broker", "loggers", "set", f"{LOGGER}=DEBUG"), 4, "not confirmed"),
-        (("cluster", "health", "--wait", "--watch"), 2, "exclude each other"),
+        (("cluster", "health", "--wait", "--watch"), 2, "cannot be combined"),
         (("cluster", "diagnose", "--watch-for", "ever"), 2, "is not a duration"),
     ],
 )  # fmt: skip

@@ -214,12 +214,12 @@ def test_explain(kctl: Kctl, topic: Callable[..., str]) -> None:
         (("set", "user/alice", "producer_byte_rate=0", "--yes"), 2, "is not a valid producer_byte_rate"),
         (("set", "ip/127.0.0.1", "producer_byte_rate=5", "--yes"), 4, "has no config producer_byte_rate"),
         (("diff", "user/a", "topic/b"), 2, "different configs"),
-        (("get", "TOPIC", "retention.ms", "--all"), 2, "exclude each other"),
+        (("get", "TOPIC", "retention.ms", "--all"), 2, "cannot be combined"),
         (("explain", "retenton.ms"), 4, "did you mean retention.ms"),
         (("diff", "TOPIC"), 2, "two resources are required"),
         (("diff", "TOPIC", "broker/1"), 2, "different configs"),
         (("diff", "TOPIC", "topic/no-such-topic"), 4, "topic no-such-topic does not exist"),
-        (("diff", "TOPIC", "--all-brokers"), 2, "exclude each other"),
+        (("diff", "TOPIC", "--all-brokers"), 2, "cannot be combined"),
     ],
 )
 def test_bad_input(kctl: Kctl, one_topic: str, arguments: tuple[str, ...], code: int, message: str) -> None:

@@ -324,7 +324,7 @@ def empty(kctl: Kctl, cluster: TestCluster) -> str:
         (("TOPIC", "--partition", "7"), 4, "has no partition 7"),
         (("TOPIC", "--offset", "11", "--partition", "0"), 4, "offset 11 is not in partition"),
         (("TOPIC", "--offset", "soon"), 2, "is not an offset"),
-        (("TOPIC", "--offset", "1", "--from-beginning"), 2, "mutually exclusive"),
+        (("TOPIC", "--offset", "1", "--from-beginning"), 2, "cannot be combined"),
         (("TOPIC", "--group", "g", "--partition", "0"), 2, "cannot be combined with --partition"),
         (("TOPIC", "--group", ""), 2, "--group is empty"),
         (("TOPIC", "--max-messages", "-1"), 2, "not in the range"),

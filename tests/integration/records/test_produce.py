@@ -317,7 +317,7 @@ def empty(kctl: Kctl, cluster: TestCluster) -> str:
         (("TOPIC", "--file", "/"), 2, "/ is a directory"),
         (("TOPIC", "--header", "x"), 2, "--header 'x' is not a header"),
         (("TOPIC", "--template", "{x}"), 2, "is not a placeholder"),
-        (("TOPIC", "--template", "x", "--size", "1kB"), 2, "mutually exclusive"),
+        (("TOPIC", "--template", "x", "--size", "1kB"), 2, "cannot be combined"),
         (("TOPIC", "--template", "x", "--format", "json"), 2, "read no lines"),
         (("TOPIC", "--format", "json", "--key-separator", ":"), 2, "JSON lines contain keys"),
         (("TOPIC", "--format", "json"), 2, "line 1 is not JSON"),

@@ -50,7 +50,7 @@ def test_acls_are_added_listed_and_removed(admin: Kctl) -> None:
     assert _words(admin, "--resource", "topic lara-orders*") == []
 
     unasked = admin("acl", "add", *words)
-    assert (unasked.code, "Add 1 ACL of it?" in unasked.err) == (4, True), str(unasked)
+    assert (unasked.code, "Add 1 ACL on it?" in unasked.err) == (4, True), str(unasked)
     assert _words(admin, "--principal", "lara") == []
     done = admin.json("acl", "add", *words, "--yes")
     assert [row["result"] for row in done] == ["added"] * 4
@@ -204,9 +204,9 @@ def test_passwords_that_are_refused(admin: Kctl, tmp_path: Path) -> None:
         (["--password-file", "-"], "is empty"),
         (["--password-file", str(open_to_all)], "is world-writable"),
         (["--password-stdin"], "is empty"),
-        (["--password-stdin", "--password-file", "-"], "are mutually exclusive"),
+        (["--password-stdin", "--password-file", "-"], "cannot be combined"),
         (["--password-env", "ABSENT"], "ABSENT"),
-        (["--password-env", "A", "--password-file", "-"], "are mutually exclusive"),
+        (["--password-env", "A", "--password-file", "-"], "cannot be combined"),
         (["--password-file", "-", "--iterations", "100"], "is not between 4,096 and 16,384"),
         (["--password-file", "-", "--mechanism", "PLAIN"], "--mechanism"),
     ):

@@ -229,4 +229,4 @@ def test_rates_come_out_in_columns(spark: SparkSession, query: ReadingsQuery) ->
 def test_what_cannot_be_read_is_a_row(spark: SparkSession, tmp_path: Path) -> None:
     (row,) = load(spark, ReadingsQuery(str(tmp_path / "none"), 0, 1), [EVERY_GROUP]).collect()
     assert row["group"] is None
-    assert "is not a store" in row["error"]
+    assert "is not a snapshot store" in row["error"]

@@ -26,7 +26,7 @@ import pytest
 from consumer_groups_tool import described
 from kafka_admin import kafka_admin
 from kctl.base.deadline import Deadline
-from kctl.commands.terminal.interrupts import undone_when_terminated
+from kctl.commands.terminal.interrupts import interrupt_when_terminated
 from kctl.commands.terminal.output import jsonable
 from kctl.deploy.runtime.class_archive import ClassArchive
 from kctl.deploy.runtime.java import find_java
@@ -411,7 +411,7 @@ def run_until_interrupted() -> None:
     progress = SimpleNamespace(update=told)
     kind = sources.LOGS._replace(read_rows=_Sleeper())
     try:
-        with undone_when_terminated(), SparkDriver(SparkSettings()) as driver:
+        with interrupt_when_terminated(), SparkDriver(SparkSettings()) as driver:
             frame = sources.load(driver.session(), kind, Target("nobody", ()), [0, 1])
             with watched(driver, "reading", deadline=Deadline(HEAVY_S), progress=progress):
                 frame.collect()

@@ -251,7 +251,7 @@ def test_servers_again_and_again(kctl: Kctl, cluster: TestCluster) -> None:
         (("stat", "/controller", "--watch"), 2, "kctl zk watch /controller"),
         (("get", "/a//b"), 2, "is not a ZooKeeper path"),
         (("get", "/a\x1bb"), 2, "characters that ZooKeeper does not allow"),
-        (("get", "/controller", "--raw", "-o", "json"), 2, "exclude each other"),
+        (("get", "/controller", "--raw", "-o", "json"), 2, "cannot be combined"),
         (("watch", "/x", "-o", "yaml"), 2, "watch supports"),
         (("watch", "/x", "--for", "soon"), 2, "soon"),
         (("ls", "/", "--limit", "0"), 2, "0 is not in the range"),

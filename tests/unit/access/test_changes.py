@@ -10,7 +10,7 @@ import pytest
 
 from kctl.access import changes, quotas, users
 from kctl.access.acl_syntax import parse_acls, parse_all
-from kctl.access.changes import as_present, plan_changes, similar
+from kctl.access.changes import as_stored, plan_changes, similar
 from kctl.access.model import Acl
 from kctl.commands.acl.commands import confirm_changes
 from kctl.commands.quota.tables import confirm_quotas
@@ -72,8 +72,8 @@ def test_addresses_are_removed_as_they_are_there() -> None:
     (typed,) = parse_acls("deny bob all topic x from 2001:db8::1", strict=False)
     (added,) = parse_acls("deny bob all topic x from 2001:db8::1")
     assert (typed.host, added.host) == ("2001:db8::1", "2001:db8:0:0:0:0:0:1")
-    assert as_present([typed], [added]) == [added]
-    assert as_present([typed], [added, typed]) == [typed], "somebody added it so, with another tool"
+    assert as_stored([typed], [added]) == [added]
+    assert as_stored([typed], [added, typed]) == [typed], "somebody added it so, with another tool"
 
 
 def test_what_was_meant() -> None:
@@ -131,9 +131,9 @@ PROTECTED: Any = SimpleNamespace(target=Target("prod", ("x:1",), protected=True)
     ("words", "client", "asks"),
     [
         ("allow alice read topic t", PLAIN, None),
-        ("deny * all topic *", PLAIN, "Add 1 ACL of dev?"),
-        ("allow alice read topic t", PROTECTED, "Add 1 ACL of prod?"),
-        ("deny * all topic *", PROTECTED, "Add 1 ACL of prod?"),
+        ("deny * all topic *", PLAIN, "Add 1 ACL on dev?"),
+        ("allow alice read topic t", PROTECTED, "Add 1 ACL on prod?"),
+        ("deny * all topic *", PROTECTED, "Add 1 ACL on prod?"),
     ],
 )
 def test_what_is_asked_before_acls_are_added(words: str, client: Any, asks: str | None) -> None:
@@ -146,8 +146,8 @@ def test_what_is_asked_before_acls_are_added(words: str, client: Any, asks: str 
 
 def test_what_is_asked_before_acls_are_replaced() -> None:
     plan = plan_changes([OLD], add=[*parse_acls("deny bob all topic x"), NEW], remove=[OLD])
-    assert _asked_question(lambda inv: confirm_changes(inv, PLAIN, plan)) == "Add 1 ACL and remove 1 ACL of dev?"
-    assert _asked_question(lambda inv: confirm_changes(inv, PROTECTED, plan)) == "Add 2 ACLs and remove 1 ACL of prod?"
+    assert _asked_question(lambda inv: confirm_changes(inv, PLAIN, plan)) == "Add 1 ACL and remove 1 ACL on dev?"
+    assert _asked_question(lambda inv: confirm_changes(inv, PROTECTED, plan)) == "Add 2 ACLs and remove 1 ACL on prod?"
 
 
 def test_a_first_quota_is_asked_about() -> None:
@@ -155,7 +155,7 @@ def test_a_first_quota_is_asked_about() -> None:
     plan = quotas.plan_quotas({}, {who: {"producer_byte_rate": 1.0}})
     for client in (PLAIN, PROTECTED):
         asked = _asked_question(lambda inv, c=client: confirm_quotas(inv, c, plan))
-        assert asked == f"Change 1 quota of {client.target.name}?"
+        assert asked == f"Change 1 quota on {client.target.name}?"
     same = quotas.plan_quotas({who: {"producer_byte_rate": 1.0}}, {who: {"producer_byte_rate": 1.0}})
     assert _asked_question(lambda inv: confirm_quotas(inv, PLAIN, same)) is None
 

@@ -109,8 +109,8 @@ def test_a_broker_that_is_down_is_not_told_to_be_unknown(monkeypatch: pytest.Mon
     client: Any = SimpleNamespace(metadata=lambda: state([partition("12", "1"), partition("23", "3")], alive="13"))
     assert membership.down_brokers(client) == [2, 4]
     absent = NotFound("broker 2 is not in the cluster", hint="the cluster has brokers 1, 3")
-    told = membership.told_apart(client, 2, absent)
+    told = membership.explain_failure(client, 2, absent)
     assert (told.message, told.hint, told.exit_code) == ("broker 2 is down", absent.hint, 4)
     refused = NotAuthorized("no")
-    assert membership.told_apart(client, 5, absent) is absent
-    assert membership.told_apart(client, 2, refused) is refused
+    assert membership.explain_failure(client, 5, absent) is absent
+    assert membership.explain_failure(client, 2, refused) is refused

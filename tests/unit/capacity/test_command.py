@@ -96,10 +96,10 @@ def test_arithmetic_is_shown_only_with_explain(tmp_path: Path, capsys: pytest.Ca
 REFUSED = [
     ((), 2, "no load is specified"),
     (("--throughput", "50"), 2, "--throughput: '50' is not a throughput"),
-    (("--data", "20TB", "--retention", "7d"), 2, "exclude each other"),
+    (("--data", "20TB", "--retention", "7d"), 2, "cannot be combined"),
     (("--data", "20TB", "--years", "-1"), 2, "--years: '-1' is not a whole number from 0 to 50"),
     (("-f", "nowhere.yaml"), 4, "there is no file nowhere.yaml"),
-    (("-f", "x.yaml", "--from-cluster"), 2, "--file and --from-cluster exclude each other"),
+    (("-f", "x.yaml", "--from-cluster"), 2, "--file and --from-cluster cannot be combined"),
     (("-f", "x.yaml", "--data", "1TB"), 2, "--data is for one topic"),
     (("--from-cluster", "--partitions", "5"), 2, "--partitions is for one topic"),
     (("--data", "1TB", "--window", "5s"), 2, "require --from-cluster"),
@@ -110,7 +110,7 @@ REFUSED = [
     (("--measure", "--record-size", "2MB"), 2, "record size 2,000,000"),
     (("--measure", "--max-bytes", "10"), 2, "smaller than one record"),
     (("--measure", "--acks", "0"), 2, "'0' is not one of"),
-    (("--measure", "--retention", "1d", "--data", "1TB"), 2, "exclude each other"),
+    (("--measure", "--retention", "1d", "--data", "1TB"), 2, "cannot be combined"),
     (("--data", "99999TB", "--disk", "1GB"), 4, "more than 10,000 brokers"),
 ]
 

@@ -311,9 +311,9 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"messages": "5/s"}, "messages requires message-size"),
     ({"throughput": "1MB/s", "message_size": "1kB"}, "message-size requires messages or keys"),
     ({"keys": 5}, "keys requires message-size"),
-    ({"throughput": "1MB/s", "messages": "5/s", "message_size": 5}, "exclude each other"),
-    ({"data": "1TB", "retention": "7d"}, "exclude each other"),
-    ({"data": "1TB", "retention_bytes": "7GB"}, "exclude each other"),
+    ({"throughput": "1MB/s", "messages": "5/s", "message_size": 5}, "cannot be combined"),
+    ({"data": "1TB", "retention": "7d"}, "cannot be combined"),
+    ({"data": "1TB", "retention_bytes": "7GB"}, "cannot be combined"),
     ({"throughput": "1MB/s", "max_partition_size": "1GiB"}, "too small for a segment"),
 ]
 

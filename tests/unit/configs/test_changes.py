@@ -470,7 +470,7 @@ def test_a_change_that_cannot_be_read_back_is_not_unreachable() -> None:
     fake.always("IncrementalAlterConfigs", Answer(responses=[row]))
     plan = plan_changes(fake.client, TOPIC, lambda _: [Edit("retention.ms", "set", "2")])
     fake.always("DescribeConfigs", ConnectionFailed("nobody is there"))
-    with pytest.raises(OutcomeUnknown, match="accepted the change of topic t, but it is not verified"):
+    with pytest.raises(OutcomeUnknown, match="accepted the change to topic t, but it is not verified"):
         apply_changes(fake.client, plan, timeout_s=1.0)
 
 

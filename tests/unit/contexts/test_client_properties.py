@@ -195,8 +195,8 @@ REFUSED: list[tuple[dict[str, str], str, str]] = [
     ({**KAFKA, "sasl.username": "other"}, "sasl.jaas.config and sasl.username have different values", "remove one"),
     ({**KAFKA, "sasl.password": "other"}, "sasl.jaas.config and sasl.password have different values", "remove one"),
     ({"bootstrap.servers": "a:1", "metadata.broker.list": "b:1"}, "are the same setting", "remove one"),
-    ({**TLS, "ssl.ca.location": "/a", "ssl.truststore.location": "/b"}, "exclude each other", "remove one"),
-    ({**TLS, "ssl.keystore.location": "/a.pem", "ssl.certificate.location": "/b"}, "exclude each other", "remove one"),
+    ({**TLS, "ssl.ca.location": "/a", "ssl.truststore.location": "/b"}, "cannot be combined", "remove one"),
+    ({**TLS, "ssl.keystore.location": "/a.pem", "ssl.certificate.location": "/b"}, "cannot be combined", "remove one"),
     (
         {"producer.security.protocol": "SSL", "consumer.security.protocol": "PLAINTEXT"},
         "producer.security.protocol",
@@ -242,7 +242,7 @@ REFUSED: list[tuple[dict[str, str], str, str]] = [
     ({**TLS, "ssl.key.pem": "-----BEGIN X-----"}, "ssl.key.pem is a key without", "ssl.certificate.pem"),
     ({**TLS, "ssl.certificate.pem": "-----BEGIN X-----"}, "is a certificate without its key", "ssl.key.pem"),
     ({**TLS, "ssl.ca.pem": "/etc/ca.pem"}, "ssl.ca.pem is not PEM text", "-----BEGIN"),
-    ({**TLS, "ssl.truststore.location": "classpath:ca.pem"}, "is not a file", "give the path"),
+    ({**TLS, "ssl.truststore.location": "classpath:ca.pem"}, "is not a file", "use the path"),
     (
         {**TLS, "ssl.truststore.location": str(CERTIFICATES / "ca.pem"), "ssl.truststore.type": "JKS"},
         "is a PEM file",

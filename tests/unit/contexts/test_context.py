@@ -268,7 +268,7 @@ def test_an_empty_file_is_no_error(config_file: Path, text: str) -> None:
         ({"protocol": "PLAINTEXT", "ssl_cafile": "/x"}, "ssl_cafile has no effect"),
         ({"protocol": "SSL", "ssl_cafile": "x.pem"}, "relative"),
         ({"protocol": "SSL", "ssl_keyfile": "/k.pem"}, "certificate"),
-        ({"protocol": "SSL", "ssl_key_password_env": "A", "ssl_key_password_file": "/b"}, "exclude each other"),
+        ({"protocol": "SSL", "ssl_key_password_env": "A", "ssl_key_password_file": "/b"}, "cannot be combined"),
     ],
 )
 def test_settings_that_cannot_work(settings: dict[str, str], says: str) -> None:

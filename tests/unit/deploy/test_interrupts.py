@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from kctl.commands.terminal.interrupts import told_when_interrupted, undone_when_terminated
+from kctl.commands.terminal.interrupts import call_on_interrupt, interrupt_when_terminated
 from kctl.deploy.interrupts import deferred_interrupts
 
 
@@ -69,7 +69,7 @@ def _disposed(number: signal.Signals, handler: signal.Handlers) -> Iterator[None
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_command_is_ended(number: signal.Signals) -> None:
     with _disposed(number, signal.SIG_DFL):
-        with pytest.raises(KeyboardInterrupt), undone_when_terminated():
+        with pytest.raises(KeyboardInterrupt), interrupt_when_terminated():
             os.kill(os.getpid(), number)
         assert signal.getsignal(number) is signal.SIG_DFL
 
@@ -79,7 +79,7 @@ def test_what_is_ignored_stays_ignored(number: signal.Signals) -> None:
     """nohup ignores SIGHUP, so that the command outlives the terminal."""
     told: list[str] = []
     with _disposed(number, signal.SIG_IGN):
-        with undone_when_terminated(), told_when_interrupted(lambda: told.append("stop")):
+        with interrupt_when_terminated(), call_on_interrupt(lambda: told.append("stop")):
             os.kill(os.getpid(), number)
         assert signal.getsignal(number) is signal.SIG_IGN
     assert told == []
@@ -88,6 +88,6 @@ def test_what_is_ignored_stays_ignored(number: signal.Signals) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_others_are_told(number: signal.Signals) -> None:
     told: list[str] = []
-    with _disposed(number, signal.SIG_DFL), told_when_interrupted(lambda: told.append("stop")):
+    with _disposed(number, signal.SIG_DFL), call_on_interrupt(lambda: told.append("stop")):
         os.kill(os.getpid(), number)
     assert told == ["stop"]

@@ -34,9 +34,9 @@ def _names(monkeypatch: pytest.MonkeyPatch) -> None:
     """No DNS and no broker is asked; test cases say what would be answered."""
     monkeypatch.setattr(protection, "_addresses_of", lambda host: frozenset(HOSTS.get(host, ())))
     monkeypatch.setattr(protection, "_is_own", lambda ip: ip.startswith("192.168."))
-    monkeypatch.setattr(protection, "_looks", {})
+    monkeypatch.setattr(protection, "_probes", {})
     monkeypatch.setattr(protection, "_own_servers", lambda cluster_id: OWN.get(cluster_id or "", ()))
-    monkeypatch.setattr(protection, "look_at", lambda name: pytest.fail(f"{name} was asked"))
+    monkeypatch.setattr(protection, "probe", lambda name: pytest.fail(f"{name} was asked"))
     monkeypatch.delenv("KCTL_CONTEXT", raising=False)
 
 
@@ -97,7 +97,7 @@ def test_the_id_is_known(
     assert _names_of(target) == expected
 
 
-UNREACHABLE = protection.Look(problem="kafka1:9092 refused the connection")
+UNREACHABLE = protection.ServerReport(problem="kafka1:9092 refused the connection")
 
 
 @pytest.mark.parametrize(
@@ -109,13 +109,13 @@ UNREACHABLE = protection.Look(problem="kafka1:9092 refused the connection")
         ("10.0.0.1:9092", "x:1", ID, None, ["prod"]),
         ("kafka1.example.com:9092", "x:1", None, None, ["prod"]),
         # The context is asked, once.
-        ("kafka1:9094", "kafka1:9094", ID, protection.Look(ID), ["prod"]),
-        ("dev:9092", "dev:9092", OTHER, protection.Look(ID), []),
-        ("dev:9092", "dev:9092", None, protection.Look(ID), []),
-        ("dev:9092", "dev:9092", OTHER, protection.Look(None, ("kafka1:9092",)), []),
+        ("kafka1:9094", "kafka1:9094", ID, protection.ServerReport(ID), ["prod"]),
+        ("dev:9092", "dev:9092", OTHER, protection.ServerReport(ID), []),
+        ("dev:9092", "dev:9092", None, protection.ServerReport(ID), []),
+        ("dev:9092", "dev:9092", OTHER, protection.ServerReport(None, ("kafka1:9092",)), []),
         # Neither has an id: brokers on the same hosts are taken for one cluster.
-        ("kafka1:9094", "kafka1:9094", None, protection.Look(None, ("kafka1:9092",)), ["prod"]),
-        ("dev:9092", "dev:9092", None, protection.Look(None, ("kafka1:9092",)), []),
+        ("kafka1:9094", "kafka1:9094", None, protection.ServerReport(None, ("kafka1:9092",)), ["prod"]),
+        ("dev:9092", "dev:9092", None, protection.ServerReport(None, ("kafka1:9092",)), []),
         # The context does not answer: it may be its cluster, unless that is of this machine alone.
         ("bastion:1", "dev:9092", OTHER, UNREACHABLE, ["prod"]),
         ("bastion:1", "127.0.0.1:9092 dev:9092", OTHER, UNREACHABLE, ["prod"]),
@@ -137,7 +137,7 @@ def test_the_id_is_not_known_yet(
         return look
 
     if look is not None:
-        monkeypatch.setattr(protection, "look_at", answer)
+        monkeypatch.setattr(protection, "probe", answer)
     target = _connected(resolve_target(bootstrap_server=servers), cluster_id, *advertised.split())
     assert _names_of(target) == expected
     assert _names_of(target) == expected
@@ -152,7 +152,7 @@ def test_an_unreachable_context_of_this_machine_may_be_any_cluster_here(
 ) -> None:
     HOSTS.setdefault("192.168.1.5", {"192.168.1.5"})
     write({"prod": {"bootstrap_servers": servers, "protected": True}})
-    monkeypatch.setattr(protection, "look_at", lambda _: UNREACHABLE)
+    monkeypatch.setattr(protection, "probe", lambda _: UNREACHABLE)
     target = _connected(resolve_target(bootstrap_server="127.0.0.1:9093"), OTHER)
     (found,) = protection.protectors(target)
     assert (found.name, found.certain) == ("prod", False)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from growth_oracle import SizeSample, growth
-from kctl.history.evaluate.growth import MOST_BYTES, Sizes, by_key, growths
+from kctl.history.evaluate.growth import MAX_BYTES, Sizes, by_key, growths
 from kctl.history.snapshots import schema
 from kctl.history.snapshots.rows import batch_of
 
@@ -28,7 +28,7 @@ replica_rows = st.lists(
         st.sampled_from(["/a", "/b"]),
         st.sampled_from(["t", "é"]),
         st.integers(0, 1),
-        st.one_of(st.integers(0, 5), st.integers(0, 10**12), st.just(-1), st.just(MOST_BYTES + 1)),
+        st.one_of(st.integers(0, 5), st.integers(0, 10**12), st.just(-1), st.just(MAX_BYTES + 1)),
         st.integers(0, 9),
         st.booleans(),
     ),
@@ -60,7 +60,7 @@ def test_columns_say_what_the_plain_rule_says(rows: list[Row], borders: list[int
     by_name: dict[tuple[object, ...], list[Row]] = {}
     for row in rows:
         _, broker, log_dir, topic, partition, size, _, future = row
-        if 0 <= size <= MOST_BYTES:
+        if 0 <= size <= MAX_BYTES:
             by_name.setdefault((topic, partition, broker, log_dir, future), []).append(row)
     expected = {}
     for key, each in by_name.items():

@@ -265,7 +265,7 @@ def test_a_store_beside_us(run: Run, store: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_no_store(run: Run, tmp_path: Path) -> None:
     code, _, err = run("--store", str(tmp_path), "--last", "5m")
-    assert (code, "is not a store of snapshots" in err) == (4, True)
+    assert (code, "is not a snapshot store" in err) == (4, True)
 
 
 def test_names_from_outside_do_not_steer_the_terminal(run: Run, tmp_path: Path) -> None:

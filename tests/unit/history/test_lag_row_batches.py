@@ -308,7 +308,7 @@ def test_a_time_without_snapshots(store: Store, tmp_path: Path) -> None:
     assert caught.value.hint.startswith("the store has snapshots from 20")
     with pytest.raises(NotFound, match="has no snapshots from"):
         plan_moment(store.root, _at(-1), EVERYTHING)
-    with pytest.raises(NotFound, match="is not a store"):
+    with pytest.raises(NotFound, match="is not a snapshot store"):
         plan_span(tmp_path, 0, 1, EVERYTHING)
     with pytest.raises(NotFound, match=r"has no snapshots$"):
         plan_moment(store_with(tmp_path / "empty", []).root, 1, EVERYTHING)

@@ -170,7 +170,7 @@ def test_a_damaged_file_is_named_and_the_rest_is_read(store: Store, tmp_path: Pa
 def test_no_store_is_an_error_of_the_task(tmp_path: Path) -> None:
     found, errors = _read(ReadingsQuery(str(tmp_path / "none"), 0, 1))
     assert not found
-    assert "is not a store" in errors[0]
+    assert "is not a snapshot store" in errors[0]
 
 
 def test_an_empty_span(store: Store) -> None:

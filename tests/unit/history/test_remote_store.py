@@ -12,7 +12,7 @@ from kctl.errors import KctlError, NotFound, NotSupported, OperationFailed, Usag
 from kctl.history.evaluate.store_access import store_here
 from kctl.history.snapshots import schema
 from kctl.history.snapshots.passes import newest_ms, passes
-from kctl.history.snapshots.remote import RemotePath, is_remote, place, text_of
+from kctl.history.snapshots.remote import RemotePath, is_remote, parse_location, text_of
 from kctl.history.snapshots.store import Damaged, open_store
 from object_store import ObjectStore, object_store
 from snapshot_stores import FOREVER, HOUR, compact_all, no_damage, seen, store_with
@@ -28,10 +28,10 @@ from snapshot_stores import FOREVER, HOUR, compact_all, no_damage, seen, store_w
     ],
 )
 def test_places_over_the_network(text: str, shown: str, again: str) -> None:
-    found = place(text)
+    found = parse_location(text)
     assert is_remote(found)
     assert (str(found), text_of(found)) == (shown, again)
-    assert place(again) == found
+    assert parse_location(again) == found
     below = found / "commits" / "date=2026-01-01"
     assert (str(below), below.name, below.parent) == (
         f"{shown}/commits/date=2026-01-01", "date=2026-01-01", found / "commits",
@@ -43,8 +43,8 @@ def test_places_over_the_network(text: str, shown: str, again: str) -> None:
 )
 def test_folders(text: str, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert place(text) == path
-    assert text_of(place(text)) == str(tmp_path / path)
+    assert parse_location(text) == path
+    assert text_of(parse_location(text)) == str(tmp_path / path)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_folders(text: str, path: Path, tmp_path: Path, monkeypatch: pytest.Monk
 )
 def test_what_is_no_place(text: str, says: str) -> None:
     with pytest.raises(UsageError, match=says) as caught:
-        place(text)
+        parse_location(text)
     assert "hidden" not in f"{caught.value.message} {caught.value.hint}"
 
 
@@ -107,8 +107,8 @@ def test_what_is_damaged_is_named(served: tuple[ObjectStore, Path]) -> None:
 
 def test_what_is_not_there(served: tuple[ObjectStore, Path]) -> None:
     server, _ = served
-    with pytest.raises(NotFound, match=r"s3://ops/none is not a store of snapshots"):
-        open_store(place(_uri(server, "none")))
+    with pytest.raises(NotFound, match=r"s3://ops/none is not a snapshot store"):
+        open_store(parse_location(_uri(server, "none")))
     with pytest.raises(KctlError, match=rf"cannot be read on {os.uname().nodename}"):
         store_here(_uri(server, "none"))
 
@@ -118,11 +118,11 @@ def test_a_library_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HADOOP_HOME", "JAVA_HOME", "ARROW_LIBHDFS_DIR", "CLASSPATH"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises((NotSupported, OperationFailed)) as caught:
-        open_store(place("hdfs://127.0.0.1:1/kctl"))
+        open_store(parse_location("hdfs://127.0.0.1:1/kctl"))
     assert "hdfs://" in caught.value.message
     assert "\n" not in caught.value.message
 
 
 def test_a_path_is_its_parts() -> None:
     assert (RemotePath("s3://b/x") / "a" / "b").below == "/a/b"
-    assert len({place("s3://b/x"), place("s3a://b/x/")}) == 1
+    assert len({parse_location("s3://b/x"), parse_location("s3a://b/x/")}) == 1

@@ -96,7 +96,7 @@ def test_ranges_hold_all_topics(store: Store) -> None:
 def test_what_cannot_be_read_is_a_row(store: Store, tmp_path: Path) -> None:
     rows, (error,) = replicas_of(read_rows(SizesQuery(str(tmp_path / "none"), 0, 10**13)))
     assert rows == []
-    assert "not a store of snapshots" in error
+    assert "not a snapshot store" in error
     other = create_store(tmp_path / "s", "c")
     for number in range(2):
         put(other, number, Pass(rows={schema.REPLICAS: [(1, "/d", "t", 0, number, 0, False)]}))

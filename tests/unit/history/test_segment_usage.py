@@ -217,7 +217,7 @@ def test_the_command_takes_configs_from_a_store(
         (("--store", "{store}", "--explain", "--by", "broker"), "--explain works for topics"),
         (("--store", "{store}", "--from", "2020-01-01", "--to", "2019-01-01"), "no snapshot of that time"),
         (("--store", "{store}", "--full-within", "soon"), "'soon' is not a duration"),
-        (("--store", "/nowhere"), "/nowhere is not a store of snapshots"),
+        (("--store", "/nowhere"), "/nowhere is not a snapshot store"),
     ],
 )
 def test_options_that_make_no_sense(

@@ -257,7 +257,8 @@ class _Sluggish:
 def test_a_silent_broker_is_waited_for_once() -> None:
     client = ClusterClient.__new__(ClusterClient)
     brokers = _Sluggish()
-    client.timeout_s, client._brokers, client._silence, client._last = 1.0, cast("Any", brokers), Silence(), None
+    client.timeout_s, client._brokers, client._silence = 1.0, cast("Any", brokers), Silence()
+    client._outer_deadline = None
     with client.asking_silent_brokers_once():
         for _ in range(3):
             answers = client.send_each({1: "?", 2: "?"})

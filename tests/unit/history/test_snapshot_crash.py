@@ -120,12 +120,12 @@ def test_a_compaction(tmp_path: Path) -> None:
     for store in crash_everywhere(tmp_path, lambda root: store_with(root, [0, 10]), compact_all):
         crashes += 1
         assert seen(store) == expected
-        compacted += store.counting(HOUR).through_ms is not None
+        compacted += store.valid_files(HOUR).through_ms is not None
         sweep(store, HOUR)
         compact_all(store)
         assert seen(store) == expected
         assert not leftovers(store)
-        (file,) = store.counting(HOUR).files
+        (file,) = store.valid_files(HOUR).files
         assert file.compacted
     assert crashes > 20
     assert 0 < compacted < 4

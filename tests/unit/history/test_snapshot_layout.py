@@ -9,11 +9,11 @@ from kctl.history.snapshots.layout import (
     HOUR_MS,
     DataFile,
     Hour,
-    counting,
     hour_of,
     hours,
     parse_hour,
     parse_name,
+    valid_files,
 )
 
 START = 1_790_000_000_000 // HOUR_MS * HOUR_MS
@@ -78,7 +78,7 @@ def test_an_hours_path_says_the_hour() -> None:
     ],
 )
 def test_what_counts(there: list[tuple[str, int]], count: list[tuple[str, int]]) -> None:
-    found = counting(H, ["x", ".y.tmp", *(name(*each) for each in there)])
+    found = valid_files(H, ["x", ".y.tmp", *(name(*each) for each in there)])
     assert [file.name for file in found.files] == [name(*each) for each in count]
     assert found.through_ms == next((START + at for kind, at in count if kind == "hour"), None)
 

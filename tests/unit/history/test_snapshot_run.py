@@ -137,7 +137,7 @@ def test_a_clock_put_back_over_a_compacted_hour(tmp_path: Path) -> None:
     clock = TestClock(HOUR.end_ms - 20_000)
     collected(root, clock, lambda at_ms: a_pass(), Schedule(10, 40))
     store = create_store(root, "c")
-    assert store.counting(HOUR).through_ms == HOUR.end_ms - 10_000
+    assert store.valid_files(HOUR).through_ms == HOUR.end_ms - 10_000
     before = seen(store)
     clock.back_ms = 25_000
     reports, _ = collected(root, clock, lambda at_ms: a_pass(), Schedule(10, 30))
@@ -173,8 +173,8 @@ def test_hours_that_ended_are_compacted_and_old_ones_removed(tmp_path: Path) -> 
     store = create_store(root, "c")
     hours = store.hours()
     assert hours == [Hour(HOUR.start_ms + 2 * HOUR_MS), Hour(HOUR.start_ms + 3 * HOUR_MS)]
-    assert store.counting(hours[0]).files == (DataFile(hours[0].start_ms + 2_400_000, compacted=True),)
-    assert len(store.counting(hours[1]).files) == 1
+    assert store.valid_files(hours[0]).files == (DataFile(hours[0].start_ms + 2_400_000, compacted=True),)
+    assert len(store.valid_files(hours[1]).files) == 1
     assert len(reports) == 10
 
 
@@ -197,7 +197,7 @@ def test_housekeeping_ends_when_a_pass_is_due_and_goes_on_later(
     reports, _ = collected(root, clock, lambda at_ms: a_pass(), Schedule(10, 100))
     assert [round(r.at.timestamp() * 1000 - HOUR.start_ms - 3 * HOUR_MS) for r in reports][:3] == [0, 12_000, 21_000]
     store = create_store(root, "c")
-    assert all(len(store.counting(hour).files) == 1 for hour in store.hours()[:3])
+    assert all(len(store.valid_files(hour).files) == 1 for hour in store.hours()[:3])
 
 
 def test_a_bad_file_keeps_its_hour_and_is_told_once(tmp_path: Path) -> None:
@@ -221,5 +221,5 @@ def test_one_pass_tidies_up_as_well(tmp_path: Path) -> None:
     assert len(reports) == 1
     assert [str(stranger) in line for line in told] == [True]
     assert stranger.exists()
-    assert store.counting(HOUR).through_ms == HOUR.start_ms + 10
+    assert store.valid_files(HOUR).through_ms == HOUR.start_ms + 10
     assert [row for row in seen(store)[schema.COMMITS] if row[0] < HOUR.end_ms] == before

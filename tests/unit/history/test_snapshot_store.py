@@ -43,7 +43,7 @@ def test_another_clusters_store_is_refused(tmp_path: Path) -> None:
 
 def test_a_folder_with_other_things_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(Refused, match="not empty"):
+    with pytest.raises(Refused, match="neither empty nor a snapshot store"):
         create_store(tmp_path, "c")
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
@@ -274,7 +274,7 @@ def test_names_that_are_not_ours_are_left_alone(tmp_path: Path) -> None:
     (store.root / "passes" / "date=2026-99-99" / "hour=00").mkdir(parents=True)
     (store.root / "passes" / "date=1999-01-01").symlink_to(folder.parent)
     (store.root / "readme").write_text("hello")
-    assert store.strangers(HOUR) == [stranger]
+    assert store.foreign_files(HOUR) == [stranger]
     compact_all(store)
     discard(store, HOUR, grace_ms=0)
     sweep(store, HOUR)

@@ -96,7 +96,7 @@ def test_what_cannot_be_asked_is_told_and_the_rest_is_read(monkeypatch: pytest.M
 
 
 def test_the_nearest_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_PARTITIONS", 2)
+    monkeypatch.setattr(module, "MAX_PARTITIONS", 2)
     fake = _leaders()
     wanted = {TopicPartition("t", n): UnreadLog(1, 16 - n, 17) for n in (3, 0, 1)}
     assert set(fetch_markers(fake.client, wanted)[0]) == {

@@ -190,7 +190,7 @@ def test_killed_at_every_write(killer: Killer, state_folder: Path, answer: str) 
         (path,) = run_journal.runs()
         assert run_journal.state_of(path).complete
         with pytest.raises(Refused, match="is complete"):
-            library.to_resume(None)
+            library.run_to_resume(None)
     assert kills > 80
     assert refusals == 2 * len(ONCE), "between the two entries of each step that must not be done twice"
 
@@ -486,14 +486,14 @@ def test_a_full_disk_ends_the_run_and_not_its_final_steps(monkeypatch: pytest.Mo
 def test_runs_are_listed() -> None:
     world = World(answers={"lag": NotHealthy("behind")})
     with pytest.raises(NotFound, match="no playbook has been run on this machine"):
-        library.to_resume(None)
+        library.run_to_resume(None)
     run(FAILING, world, journaled=True)
     ((row,), _) = library.overviews()
     assert (row.playbook, row.state, row.target, row.cluster_id) == ("failing", "failed", "dev", "c1")
     assert (row.steps_done, row.steps, row.at, row.exit_code) == (1, 3, ["check"], 1)
     assert row.message == "check: behind"
     (path,) = run_journal.runs()
-    assert library.to_resume(path.stem) == library.to_resume(None) == path
+    assert library.run_to_resume(path.stem) == library.run_to_resume(None) == path
     for name in ("nowhere", "../x", ""):
         with pytest.raises(NotFound, match="does not exist"):
             run_journal.path_of(name)
@@ -535,7 +535,7 @@ def test_what_is_no_journal(lines: list[dict[str, Any]]) -> None:
     assert len(failed) == bool(lines), "one that a crash left empty is nothing to speak of"
     if lines:
         with pytest.raises(InvalidFile, match=r"x\.jsonl is not a playbook journal") as caught:
-            library.to_resume(None)
+            library.run_to_resume(None)
         assert "or name a run" in (caught.value.hint or "")
 
 
@@ -559,17 +559,17 @@ def test_a_clock_that_was_set_back(killer: Killer) -> None:
     assert run(FAILING, World(), journaled=True).exit_code == 0
     _in_the_future()
     path = _killed(killer)
-    assert library.to_resume(None) == path
+    assert library.run_to_resume(None) == path
     assert [each.state for each in library.overviews()[0]] == ["stopped", "complete"]
     assert resume(World()).exit_code == 0
     with pytest.raises(Refused, match="is complete"):
-        library.to_resume(None)
+        library.run_to_resume(None)
 
 
 def test_a_run_that_was_killed_comes_before_one_that_is_complete(killer: Killer) -> None:
     path = _killed(killer)
     assert run(FAILING, World(), journaled=True).exit_code == 0
-    assert library.to_resume(None) == path
+    assert library.run_to_resume(None) == path
 
 
 def test_a_run_that_failed_and_was_run_again_is_not_gone_on_with_unnamed() -> None:
@@ -577,11 +577,11 @@ def test_a_run_that_failed_and_was_run_again_is_not_gone_on_with_unnamed() -> No
     (failed,) = run_journal.runs()
     other = "playbook: 1\nname: other\nsteps:\n- id: s\n  topic.create: {names: [b]}\n"
     assert run(other, World(), journaled=True).exit_code == 0
-    assert library.to_resume(None) == failed, "another playbook does not take its place"
+    assert library.run_to_resume(None) == failed, "another playbook does not take its place"
     assert run(FAILING, World(), journaled=True).exit_code == 0
     with pytest.raises(Refused, match=f"is complete, and the earlier run {failed.stem} failed"):
-        library.to_resume(None)
-    assert library.to_resume(failed.stem) == failed
+        library.run_to_resume(None)
+    assert library.run_to_resume(failed.stem) == failed
 
 
 def test_the_last_line_may_be_torn(killer: Killer) -> None:

@@ -65,7 +65,7 @@ def test_a_broker_is_left_alone_for_as_long_as_it_was_waited_for() -> None:
     assert silence.of(1) is ERROR
     clock.now += 0.2
     assert silence.of(1) is None
-    silence.for_good = True
+    silence.skip_permanently = True
     silence.skip(1, ERROR, clock.now - 4.0)
     clock.now += 1e6
     assert silence.of(1) is ERROR

@@ -26,7 +26,7 @@ from kctl.records.produce.input import InputLines
 from kctl.records.produce.options import ProduceOptions, ProduceResult, UnacknowledgedRecord
 from kctl.records.produce.outgoing import Outgoing
 from kctl.records.produce.partition_queue import PartitionQueue
-from kctl.records.produce.produce import Producing
+from kctl.records.produce.produce import ProduceRun
 from kctl.records.produce.undelivered_file import UndeliveredFile
 from produce_fakes import FakeBroker, FakeClient, state
 
@@ -35,7 +35,7 @@ Parse = Callable[[bytes, int], Outgoing]
 
 def _run(
     files: list[Path], *, codec: str = "none", limit: int | None = 2000, parse: Parse | None = None, skip: bool = False
-) -> Producing:
+) -> ProduceRun:
     options = ProduceOptions(
         topic="t", acks="1", idempotent=False, compression=codec, timeout_s=60, skip_bad_lines=skip, linger_ms=0
     )
@@ -43,7 +43,7 @@ def _run(
     destination = Destination(current, limit)
     client = FakeClient(current)
     lines = InputLines(files, longest_line(destination, options, encoded=False))
-    run = Producing(cast(ClusterClient, client), destination, options, lines, parse)
+    run = ProduceRun(cast(ClusterClient, client), destination, options, lines, parse)
     run.prepare()
     return run
 
@@ -51,7 +51,7 @@ def _run(
 class Answering:
     """A thread that responds to requests until it is closed."""
 
-    def __init__(self, run: Producing) -> None:
+    def __init__(self, run: ProduceRun) -> None:
         self._broker: FakeBroker = cast(FakeClient, run._client).brokers[-1]
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._serve)

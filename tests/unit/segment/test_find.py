@@ -315,7 +315,7 @@ def test_a_log_dir_names_its_folders(tmp_path: Path, capsys: pytest.CaptureFixtu
         (["--key", "nobody", "--all"], 4, "the key nobody was not found"),
         (["--timestamp", "2099-01-01"], 4, "a record at or after 2099-01-01T00:00:00.000Z was not found"),
         ([], 2, "one of --offset, --timestamp and --key is required"),
-        (["--offset", "1", "--key", "a"], 2, "--offset, --timestamp and --key are mutually exclusive"),
+        (["--offset", "1", "--key", "a"], 2, "--offset, --timestamp and --key cannot be combined"),
         (["--offset", "1", "--all"], 2, "--all requires --key"),
         (["--timestamp", "yesterday"], 2, "is not a time"),
         (["--key", "k"], 0, ""),

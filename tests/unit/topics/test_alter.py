@@ -102,4 +102,4 @@ def test_many_partitions_are_several_requests() -> None:
     ],
 )
 def test_chunks(costs: list[int], expected: list[list[int]]) -> None:
-    assert chunks(costs, lambda each: each, limit=10, most=3) == expected
+    assert chunks(costs, lambda each: each, limit=10, max_rows=3) == expected

@@ -95,7 +95,7 @@ def test_sizes_are_of_the_topics_as_they_were_described(
         return TopicSizes({p.tp: ReplicaSizes(1, 0, 1) for topic in topics for p in topic.partitions}, [])
 
     monkeypatch.setattr("kctl.topics.describe.fetch_topic_configs", lambda *_, **__: {"t": []})
-    monkeypatch.setattr("kctl.topics.describe.reassignments_if_told", lambda *_: {})
+    monkeypatch.setattr("kctl.topics.describe.reassignments_if_known", lambda *_: {})
     monkeypatch.setattr("kctl.topics.describe.fetch_sizes", sizes)
     result = describe_topics(client, DescribeRequest(["t"], size=True))  # type: ignore[arg-type]  # recorded answers
     assert [p.size_bytes for p in result.topics[0].partitions] == [1, 1]

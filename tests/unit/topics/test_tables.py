@@ -69,7 +69,7 @@ def test_filters_by_health_take_kafkas_own_topics(
     state = ClusterState("c", 1, {1: Broker(1, "h", 1)}, topics)
     client: Any = SimpleNamespace(metadata=lambda *_: state)
     monkeypatch.setattr(describing, "fetch_topic_configs", lambda _, names, *__: {name: [] for name in names})
-    monkeypatch.setattr(describing, "reassignments_if_told", lambda *_: {})
+    monkeypatch.setattr(describing, "reassignments_if_known", lambda *_: {})
     monkeypatch.setattr(choose, "may_describe_all_topics", lambda *_: True)
     monkeypatch.setattr(listing, "adding_replicas", lambda *_: {})
     monkeypatch.setattr(Invocation, "connect", lambda _: nullcontext(client))

@@ -15,7 +15,7 @@ from kctl.errors import KctlError, NotAuthorized, NotFound, Refused
 from kctl.model import PartitionState
 from kctl.transactions import abort
 from kctl.transactions.hanging import find_hanging, map_hanging, old_transactions, still_open
-from kctl.transactions.listing import Transaction, TransactionListing, list_transactions, moment, parse_states
+from kctl.transactions.listing import Transaction, TransactionListing, broker_time, list_transactions, parse_states
 from kctl.transactions.producers import ProducerState
 
 NOW = datetime(2026, 11, 22, 12, 0, tzinfo=timezone.utc)
@@ -123,6 +123,6 @@ def test_what_cannot_be_seen_is_not_called_hanging() -> None:
 
 def test_states_and_times() -> None:
     assert parse_states(["ongoing", "ONGOING", "PrepareCommit"]) == ["Ongoing", "PrepareCommit"]
-    assert moment(-1) is None
-    assert moment(2**62) is None
-    assert moment(0) == datetime(1970, 1, 1, tzinfo=timezone.utc)
+    assert broker_time(-1) is None
+    assert broker_time(2**62) is None
+    assert broker_time(0) == datetime(1970, 1, 1, tzinfo=timezone.utc)

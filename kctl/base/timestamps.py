@@ -1,4 +1,4 @@
-"""Points in time: parsed from text, and formatted. In milliseconds since 1970, as in Kafka."""
+"""Parse and format timestamps, in milliseconds since 1970, as in Kafka."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _EPOCH_DAY = date(1970, 1, 1).toordinal()
 _AGO = re.compile(r"-\s*([0-9][0-9.]*[a-z]+)|([0-9][0-9.]*\s*[a-z]+)\s+ago")
 
 
-def parse_moment(text: str, *, now_ms: int | None = None) -> int:
+def parse_timestamp(text: str, *, now_ms: int | None = None) -> int:
     """Return a time in ms: ISO 8601 (UTC if no zone is given), ms, seconds of ten digits, `now`, `-90m` or `90m ago`.
 
     now_ms: the base of relative times (default: the clock). Raises UsageError, also for times before 1970: to brokers,
@@ -42,7 +42,7 @@ def parse_moment(text: str, *, now_ms: int | None = None) -> int:
         raise UsageError(
             f"{text!r} may be a date or milliseconds", hint=f"write a date with a T: {text[:8]}T{text[8:]}Z"
         )
-    if _NUMBER.fullmatch(text) and int(text) <= MAX_MS:  # requests have 64 bits for it, and datetime less
+    if _NUMBER.fullmatch(text) and int(text) <= MAX_MS:  # a request field has 64 bits, but datetime has a smaller range
         return int(text) if len(text) > 10 else int(text) * 1000
     now = round(time.time() * 1000) if now_ms is None else now_ms
     if text == "now":
@@ -101,7 +101,7 @@ def _hint(text: str) -> str:
     return "use 2024-05-01T12:00:00Z, 2024-05-01, milliseconds, now, -90m or '90m ago'"
 
 
-def moment_text(ms: int) -> str | None:
+def format_timestamp(ms: int) -> str | None:
     """Return ISO 8601 UTC; None for -1. Years before 0 and after 9999 have a sign and six or more digits."""
     if ms == -1:
         return None

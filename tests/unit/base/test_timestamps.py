@@ -7,8 +7,8 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from kctl.base import moments
-from kctl.base.moments import moment_text
+from kctl.base import timestamps
+from kctl.base.timestamps import format_timestamp
 from kctl.errors import UsageError
 
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -31,7 +31,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
     ],
 )
 def test_text(ms: int, text: str | None) -> None:
-    assert moment_text(ms) == text
+    assert format_timestamp(ms) == text
 
 
 def test_the_calendar_is_datetimes() -> None:
@@ -40,7 +40,7 @@ def test_the_calendar_is_datetimes() -> None:
     for _ in range(20_000):
         ms = pick.randrange(-62_135_596_800_000, 253_402_300_800_000)
         moment = EPOCH + timedelta(milliseconds=ms)
-        assert moments._far(ms) == f"{moment:%Y-%m-%dT%H:%M:%S}.{ms % 1000:03d}Z".rjust(24, "0")
+        assert timestamps._far(ms) == f"{moment:%Y-%m-%dT%H:%M:%S}.{ms % 1000:03d}Z".rjust(24, "0")
 
 
 NOW_MS = 1_700_000_000_123
@@ -61,7 +61,7 @@ NOW_MS = 1_700_000_000_123
     ],
 )
 def test_what_people_write(text: str, ms: int) -> None:
-    assert moments.parse_moment(text, now_ms=NOW_MS) == ms
+    assert timestamps.parse_timestamp(text, now_ms=NOW_MS) == ms
 
 
 # Of ISO 8601 and RFC 3339: the same for each version of Python, whose own datetime.fromisoformat reads other forms in
@@ -174,10 +174,10 @@ FORMS = {
 def test_forms_of_iso_8601(text: str) -> None:
     offset = FORMS[text]
     if offset is not None:
-        assert moments.parse_moment(text, now_ms=NOW_MS) == NEW_YEAR + offset
+        assert timestamps.parse_timestamp(text, now_ms=NOW_MS) == NEW_YEAR + offset
         return
     with pytest.raises(UsageError, match=r"is not a time|may be a date"):
-        moments.parse_moment(text, now_ms=NOW_MS)
+        timestamps.parse_timestamp(text, now_ms=NOW_MS)
 
 
 @pytest.mark.parametrize(
@@ -198,10 +198,10 @@ def test_forms_of_iso_8601(text: str) -> None:
 def test_the_ends_of_time(text: str, ms: int | None) -> None:
     """To brokers -1 and -2 are the ends of a log, so that nothing before 1970 is a time."""
     if ms is not None:
-        assert moments.parse_moment(text, now_ms=NOW_MS) == ms
+        assert timestamps.parse_timestamp(text, now_ms=NOW_MS) == ms
         return
     with pytest.raises(UsageError, match="is not a time"):
-        moments.parse_moment(text, now_ms=NOW_MS)
+        timestamps.parse_timestamp(text, now_ms=NOW_MS)
 
 
 def test_every_form_that_python_writes() -> None:
@@ -212,7 +212,7 @@ def test_every_form_that_python_writes() -> None:
         zone = timezone(timedelta(minutes=pick.randrange(-14 * 60, 14 * 60)))
         here = moment.astimezone(zone) if 2 < moment.year < 9998 else moment
         for text in (here.isoformat(), here.isoformat(" ", "microseconds"), f"{here:%Y%m%dT%H%M%S.%f%z}".zfill(27)):
-            assert moments.parse_moment(text) == ms, text
+            assert timestamps.parse_timestamp(text) == ms, text
 
 
 @pytest.mark.parametrize(
@@ -234,7 +234,7 @@ def test_every_form_that_python_writes() -> None:
 )
 def test_what_is_no_time(text: str) -> None:
     with pytest.raises(UsageError, match="not a time"):
-        moments.parse_moment(text, now_ms=NOW_MS)
+        timestamps.parse_timestamp(text, now_ms=NOW_MS)
 
 
 @pytest.mark.parametrize(
@@ -249,5 +249,5 @@ def test_what_is_no_time(text: str) -> None:
 )
 def test_a_duration_for_a_time(text: str, said: str) -> None:
     with pytest.raises(UsageError, match="is not a time") as caught:
-        moments.parse_moment(text, now_ms=NOW_MS)
+        timestamps.parse_timestamp(text, now_ms=NOW_MS)
     assert said in str(caught.value.hint)

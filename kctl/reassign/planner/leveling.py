@@ -26,7 +26,7 @@ def settle(network: Network, targets: Targets, vacant: int) -> None:
         return [b for b in nodes if loads[b] < most[b]]
 
     def of_groups(brokers: list[int], sign: int) -> list[int]:
-        """Return the brokers whose group has more than its total (sign 1), or less (−1)."""
+        """Return the brokers whose group has more than its total (sign 1), or less (-1)."""
         over = [-total for total in targets.total]
         for b in nodes:
             if group[b] >= 0:
