@@ -15,7 +15,8 @@ from kctl.errors import KctlError, UsageError
 from kctl.protocol import preflight
 from kctl.protocol.brokers import advertised_error
 from kctl.protocol.client import connect
-from kctl.protocol.connection import Connection, Dialer
+from kctl.protocol.connection import Connection
+from kctl.protocol.dialer import Dialer
 from kctl.protocol.quorum import controller_of
 from kctl.zookeeper.client import NoNode
 from kctl.zookeeper.cluster_id import CLUSTER_ID, parse_cluster_id

@@ -1,7 +1,7 @@
 """Config types for cases without a type from a broker: files that are not applied yet, and brokers before 2.6.
 
 topic_settings.json is taken from the jars (`LogConfig.configDefCopy()`, Kafka 3.9.2 and 4.4.0, the wider range of
-both); what brokers know is in kctl.deploy.broker_settings.
+both); what brokers know is in kctl.deploy.config.broker_settings.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from kctl.base.config_values import fault_of, number_for
 from kctl.cluster.config_resources import Kind
 
 if TYPE_CHECKING:
-    from kctl.deploy.broker_settings import Setting
+    from kctl.deploy.config.broker_settings import Setting
 
 
 @lru_cache(maxsize=1)
 def _of_topics() -> Mapping[str, Setting]:
-    from kctl.deploy.broker_settings import settings_in
+    from kctl.deploy.config.broker_settings import settings_in
 
     document = json.loads(Path(__file__).with_name("topic_settings.json").read_text(encoding="utf-8"))
     return settings_in(document["settings"])
@@ -29,7 +29,7 @@ def _of_topics() -> Mapping[str, Setting]:
 
 def type_of(kind: Kind, name: str) -> str | None:
     """Return the type of a topic's or broker's config, in lower case; None if it is unknown."""
-    from kctl.deploy.broker_settings import base_name, known_settings
+    from kctl.deploy.config.broker_settings import base_name, known_settings
 
     if kind == "topic":
         setting = _of_topics().get(name)
@@ -56,7 +56,7 @@ def type_fault(kind: Kind, name: str, value: str) -> tuple[str, str | None] | No
 
 def fault_in(kind: Kind, name: str, value: str) -> tuple[str, str | None] | None:
     """Return why every broker up to Kafka 4.4 rejects a value, and a hint; None if one may accept it."""
-    from kctl.deploy.broker_settings import problem_of
+    from kctl.deploy.config.broker_settings import problem_of
 
     fault = type_fault(kind, name, value)
     if fault is not None or kind != "topic" or name not in _of_topics():

@@ -10,8 +10,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from kctl.deploy import ports, store
+from kctl.deploy.config.files import GeneratedFile, config_files, without_secrets, write_missing
 from kctl.deploy.destroy import remove_cluster
-from kctl.deploy.files import GeneratedFile, config_files, without_secrets, write_missing
 from kctl.deploy.host import Host
 from kctl.deploy.interrupts import deferred_interrupts
 from kctl.deploy.layout import KRAFT_LAYOUTS, ClusterSpec, check_directory

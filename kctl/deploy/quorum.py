@@ -13,7 +13,7 @@ _ASK_S = 2.0
 def read_quorum(spec: ClusterSpec, node_ids: Collection[int], *, timeout_s: float = _ASK_S) -> Quorum | None:
     """Return the quorum as the leader among these nodes reports it; None if none of them leads."""
     from kctl.base.address import Address
-    from kctl.protocol.connection import Dialer
+    from kctl.protocol.dialer import Dialer
     from kctl.protocol.security import Security
 
     servers = [Address(LOOPBACK, voter.port) for voter in spec.voters if voter.id in node_ids]

@@ -14,8 +14,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kctl.base.deadline import Deadline
+from kctl.deploy.config.files import write_missing
 from kctl.deploy.data import check_data
-from kctl.deploy.files import write_missing
 from kctl.deploy.host import Host
 from kctl.deploy.interrupts import deferred_interrupts
 from kctl.deploy.layout import BrokerNode, ClusterSpec, Node, ZooKeeperNode

@@ -12,7 +12,7 @@ from pathlib import Path
 from kctl.base.suggestions import closest
 from kctl.contexts.client_properties.names import IN_KAFKA
 from kctl.contexts.command_config import read_properties
-from kctl.deploy.broker_settings import Setting, base_name, known_settings, problem_of, settings_in
+from kctl.deploy.config.broker_settings import Setting, base_name, known_settings, problem_of, settings_in
 from kctl.doctor.defaults import default_of
 from kctl.doctor.outdated import outdated_name, outdated_value
 from kctl.doctor.releases import Releases, parse_releases

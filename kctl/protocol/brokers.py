@@ -21,7 +21,8 @@ from kctl.errors import (
 from kctl.model import Broker, ClusterState
 from kctl.protocol import preflight
 from kctl.protocol.codes import ApiKey
-from kctl.protocol.connection import Connection, Dialer, NoResponse, PeerClosed, Pending
+from kctl.protocol.connection import Connection, NoResponse, PeerClosed, Pending
+from kctl.protocol.dialer import Dialer
 
 # API keys of requests that change something: without a response, their outcome is unknown.
 CHANGES = frozenset(

@@ -29,13 +29,13 @@ from kctl.errors import (
 )
 from kctl.protocol import wire
 from kctl.protocol.codes import ApiKey, ErrorCode
+from kctl.protocol.dialer import Dialer
 from kctl.protocol.receive_buffer import ReceiveBuffer
 
 if TYPE_CHECKING:
     import ssl
 
     from kctl.base.address import Address
-    from kctl.protocol.security import Security
 
 MAX_RESPONSE_BYTES = 256 * 1024 * 1024
 MAX_FIRST_RESPONSE_BYTES = 1024 * 1024  # before the login; Kafka 4.4 lists its APIs in less than 1 kB
@@ -60,26 +60,6 @@ class Pending(NamedTuple):
     version: int
     correlation_id: int
     answer: Any
-
-
-class Dialer:
-    """The security settings for connections to one cluster, with a shared TLS context.
-
-    controllers: the servers are KRaft controllers, which lack Metadata; without it, a controller is an error.
-
-    Raises UsageError if the password or a file in these settings is unusable.
-    """
-
-    def __init__(self, security: Security, *, controllers: bool = False) -> None:
-        self.security = security
-        self.controllers = controllers
-        if security.sasl:  # report an unreadable password once, not once per server
-            _ = security.sasl_password
-        self.ssl_context: ssl.SSLContext | None = None
-        if security.tls:
-            from kctl.protocol.tls import make_context
-
-            self.ssl_context = make_context(security)
 
 
 class Connection:

@@ -35,7 +35,8 @@ from kctl.errors import (
 from kctl.model import ClusterState
 from kctl.protocol import wire
 from kctl.protocol.codes import ApiKey, ErrorCode
-from kctl.protocol.connection import Connection, Dialer, NoResponse, PeerClosed, not_kafka
+from kctl.protocol.connection import Connection, NoResponse, PeerClosed, not_kafka
+from kctl.protocol.dialer import Dialer
 from kctl.protocol.metadata_messages import METADATA_MAX, METADATA_MIN, MetadataRequest, metadata_is_flexible
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from kctl.base.address import Address
     from kctl.model import ClusterState
     from kctl.protocol.client import ClusterClient
-    from kctl.protocol.connection import Dialer
+    from kctl.protocol.dialer import Dialer
 
 DESCRIBE_QUORUM = 55
 _METADATA_TOPIC = "__cluster_metadata"

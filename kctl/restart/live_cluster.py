@@ -26,7 +26,7 @@ from kctl.health.collect import adding_replicas, min_isr_of
 from kctl.health.partitions import partitions_of
 from kctl.model import Broker, ClusterState, TopicPartition
 from kctl.protocol.client import connect
-from kctl.protocol.connection import Dialer
+from kctl.protocol.dialer import Dialer
 from kctl.protocol.quorum import Quorum, describe_quorum, responding_controllers
 from kctl.protocol.target import Target
 from kctl.restart.snapshot import GateSnapshot

@@ -21,7 +21,8 @@ from kctl.errors import (
     NotZooKeeper,
     TlsMismatch,
 )
-from kctl.protocol.connection import Connection, Dialer
+from kctl.protocol.connection import Connection
+from kctl.protocol.dialer import Dialer
 from kctl.protocol.preflight import speaks_tls
 from kctl.protocol.security import Security
 from kctl.protocol.tls import handshake_error, make_context

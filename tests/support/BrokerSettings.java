@@ -9,10 +9,10 @@ import org.apache.kafka.common.config.ConfigDef;
 
 /**
  * The settings of this release's brokers: type, default, range and allowed values of each. Makes
- * kctl/deploy/broker_settings.json (3.9.2) and broker_settings_4.4.json:
+ * kctl/deploy/config/broker_settings.json (3.9.2) and broker_settings_4.4.json:
  *
  * java -cp 'kafka-4.4.0/libs/*' tests/support/BrokerSettings.java 4.4.0 \
- *     > kctl/deploy/broker_settings_4.4.json
+ *     > kctl/deploy/config/broker_settings_4.4.json
  */
 public class BrokerSettings {
     public static void main(String[] arguments) throws Exception {

@@ -91,7 +91,7 @@ def _config_doubt(kind: Any) -> Check:
 
 
 def _setting_fault(name: str, value: str) -> Fault:
-    from kctl.deploy.broker_settings import check_setting
+    from kctl.deploy.config.broker_settings import check_setting
 
     try:
         check_setting(name, value.strip())

@@ -15,7 +15,7 @@ from kctl.contexts.change import put_context
 from kctl.contexts.command_config import read_client_config
 from kctl.contexts.context import Context
 from kctl.contexts.kafkactl_config import read_kafkactl_config
-from kctl.deploy.broker_settings import read_settings
+from kctl.deploy.config.broker_settings import read_settings
 from kctl.errors import InvalidFile, KctlError, NotFound, Refused, UsageError
 
 

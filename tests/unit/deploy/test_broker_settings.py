@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kctl.deploy.broker_settings import OWNED, check_setting, known_settings, read_settings
+from kctl.deploy.config.broker_settings import OWNED, check_setting, known_settings, read_settings
 from kctl.errors import InvalidFile, NotFound, UsageError
 
 GOOD = [
@@ -74,7 +74,7 @@ def test_what_kctl_owns(key: str) -> None:
 
 @pytest.mark.parametrize("setting", known_settings().values(), ids=lambda s: s.name)
 def test_every_default_passes_its_own_check(setting: object) -> None:
-    from kctl.deploy.broker_settings import Setting, problem_of
+    from kctl.deploy.config.broker_settings import Setting, problem_of
 
     assert isinstance(setting, Setting)
     if setting.default is not None:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from kctl.base.properties import parse_properties
-from kctl.deploy.broker_settings import known_settings
-from kctl.deploy.files import HIDDEN, config_files, without_secrets
+from kctl.deploy.config.broker_settings import known_settings
+from kctl.deploy.config.files import HIDDEN, config_files, without_secrets
 from kctl.deploy.layout import ClusterSpec
 from kctl.deploy.layout_request import LayoutRequest, build_spec
 

@@ -6,10 +6,10 @@ import dataclasses
 
 import pytest
 
+from kctl.deploy.config.files import GeneratedFile
 from kctl.deploy.create import CreateResult
 from kctl.deploy.destroy import DestroyResult
 from kctl.deploy.faults import FaultResult
-from kctl.deploy.files import GeneratedFile
 from kctl.deploy.lifecycle import RestartResult
 from kctl.deploy.logs import LogEntry
 from kctl.deploy.start import StartResult

@@ -24,7 +24,7 @@ from kctl.errors import ConnectionReason, ConnectionRefused, ExitCode, KctlError
 from kctl.model import Broker
 from kctl.protocol.brokers import advertised_error
 from kctl.protocol.codes import ApiKey
-from kctl.protocol.connection import Dialer
+from kctl.protocol.dialer import Dialer
 from kctl.protocol.preflight import preflight
 from kctl.protocol.security import Security
 from scripted_broker import METADATA, frame, healthy, instead, server

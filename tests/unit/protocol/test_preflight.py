@@ -29,7 +29,7 @@ from kctl.errors import (
 )
 from kctl.protocol import wire
 from kctl.protocol.codes import ApiKey
-from kctl.protocol.connection import Dialer
+from kctl.protocol.dialer import Dialer
 from kctl.protocol.preflight import _verdict, open_all, preflight
 from kctl.protocol.security import Security
 from scripted_broker import API_VERSIONS, METADATA, Script, frame, healthy, instead, server

@@ -11,7 +11,8 @@ import pytest
 from kctl.base.address import parse_address
 from kctl.base.deadline import Deadline
 from kctl.errors import CertificateRejected, TlsMismatch, UsageError
-from kctl.protocol.connection import Connection, Dialer
+from kctl.protocol.connection import Connection
+from kctl.protocol.dialer import Dialer
 from kctl.protocol.security import Security
 from kctl.protocol.tls import make_context
 from tls_files import TlsFiles, handshake, tls_server

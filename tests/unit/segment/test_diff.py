@@ -191,7 +191,7 @@ def test_an_unclean_election(tmp_path: Path) -> None:
     assert (where.first_offset, where.last_offset, where.records, found.divergent_records) == (30, 43, 14, 14)
     assert lacks(found) == [("new", 44, 49, 6, "end")]
     assert [(each.epoch, each.first_start, each.second_start) for each in found.epochs] == [(2, None, 30)]
-    cut = {(Path(e.leader).parent.name, e.offset, e.lost_offsets, e.resolves) for e in found.truncations}
+    cut = {(Path(e.leader).parent.name, e.offset, e.lost_offsets, e.mends) for e in found.truncations}
     assert cut == {("old", 30, 14, True), ("new", 30, 20, True)}
     assert "written by two leaders: in epoch 1 in" in found.meaning[0]
 
@@ -224,7 +224,7 @@ def test_a_change_within_an_epoch(tmp_path: Path, changed: Rec, differs: str) ->
     assert found.divergence is not None
     assert (found.divergence.offset, found.divergence.differs, found.equal_records) == (4, [differs], 4)
     assert "modified outside Kafka" in found.meaning[0]
-    assert [each.resolves for each in found.truncations] == [
+    assert [each.mends for each in found.truncations] == [
         False,
         False,
     ]  # the epochs are the same: nobody would notice

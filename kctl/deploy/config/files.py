@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kctl.deploy.broker_config import render_server_properties
-from kctl.deploy.broker_settings import is_secret
+from kctl.deploy.config.broker_config import render_server_properties
+from kctl.deploy.config.broker_settings import is_secret
+from kctl.deploy.config.log4j_config import render_log4j
+from kctl.deploy.config.zookeeper_config import render_myid, render_zoo_cfg
 from kctl.deploy.host import Host
 from kctl.deploy.layout import ClusterSpec, Node, ZooKeeperNode
-from kctl.deploy.log4j_config import render_log4j
-from kctl.deploy.zookeeper_config import render_myid, render_zoo_cfg
 
 HIDDEN = "[hidden]"
 

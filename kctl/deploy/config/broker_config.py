@@ -137,7 +137,7 @@ def _small_machine(spec: ClusterSpec, node: BrokerNode | ControllerNode) -> list
     if not spec.uses_kraft:
         sections.append(
             (
-                "When the whole cluster stops, the last broker cannot move its leaders: do not wait long for that",
+                "When the whole cluster stops, the last broker cannot hand over its leaders: keep its retries short",
                 [("controlled.shutdown.max.retries", "2"), ("controlled.shutdown.retry.backoff.ms", "500")],
             )
         )
