@@ -28,7 +28,7 @@ def begin_progress(plan: LagPlan) -> None:
     """Start to count the partitions of groups. Their number is unknown if only some are selected."""
     query = plan.query
     is_everything = query.groups.everything and query.topics.everything and query.states is None
-    read_progress.begin("evaluating groups", plan.partitions if is_everything else None, "partitions")
+    read_progress.begin("evaluating groups", plan.partition_count if is_everything else None, "partitions")
 
 
 def _read_range(query: LagQuery, groups: GroupRange) -> tuple[list[LagStatus], list[str]]:

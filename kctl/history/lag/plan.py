@@ -69,7 +69,7 @@ class LagPlan:
 
     failures: why the report is incomplete. notes: remarks for the user. silent: groups without rows. share: requested
     share groups, whose lag is not in snapshots. root: the store as the user named it; the query has the form that tasks
-    need. partitions: number of partitions in the last pass, of all groups.
+    need. partition_count: number of partitions in the last pass, of all groups.
     """
 
     query: LagQuery
@@ -79,7 +79,7 @@ class LagPlan:
     silent: tuple[str, ...] = ()
     share: tuple[str, ...] = ()
     root: Path | None = None
-    partitions: int = 0
+    partition_count: int = 0
 
     def lacking(self, errors: Iterable[str]) -> list[str]:
         """Return the distinct reasons why the report is incomplete, including read failures of tasks."""

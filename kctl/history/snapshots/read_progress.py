@@ -75,7 +75,7 @@ def observer() -> ReadProgress | None:
 
 @contextmanager
 def observed(progress: ReadProgress | None) -> Iterator[None]:
-    """Report the reads of the block to `progress`; None: to nobody."""
+    """Report the reads of the block to `progress`; None: to no observer."""
     token = _observer.set(progress)
     try:
         yield

@@ -55,7 +55,7 @@ def test_table_shows_the_binding_bound(capsys: pytest.CaptureFixture[str]) -> No
     captured = capsys.readouterr()
     assert captured.out.index("BROKERS FOR") < captured.out.index("HOW"), "the answer first"
     rows = [line.split() for line in captured.out.splitlines()]
-    assert ["disk", "52", "binds"] in rows
+    assert ["disk", "52", "yes"] in rows
     assert "⌈162.6 TB ÷ 3.2 TB⌉ + 1" in captured.out
     assert "⌈disk_bytes ÷ usable_disk⌉ + survive" in captured.out
     assert "warning: consumer rate unknown" in captured.err

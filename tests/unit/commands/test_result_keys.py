@@ -33,8 +33,8 @@ NOT_RESULTS = {
     # what commands hand down: the words are those of options and of topics.yaml, where `partitions` is a number to set
     "StoreRequest", "CapacityOptions", "Goals", "LagOptions", "LayoutRequest", "HealthLimits", "NewTopic",
     "TopicChange", "TopicSpec", "PlanOptions", "ReportOptions", "RetentionOptions", "TrendsOptions",
-    "AlterRequest", "ConsumeArguments", "HangingOptions", "ProduceArguments", "ResetArguments", "RestartArguments",
-    "TruncateArguments",
+    "AlterRequest", "ConsumeArguments", "CreateArguments", "HangingOptions", "ProduceArguments", "ResetArguments",
+    "RestartArguments", "TruncateArguments",
     # what the library is told and works with
     "Broker", "BrokersShare", "ClusterState", "Destination", "LagQuery", "PartitionsShare", "LagReport",
     "LagRequest",

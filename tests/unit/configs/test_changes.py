@@ -380,7 +380,7 @@ def test_cautions(name: str, before: str | None, after: str | None, factor: int 
             ItemResult.WOULD_UNSET,
             "-1",
             None,
-            "falls back to a value that brokers do not report; if it is lower, older records",
+            "falls back to a value that brokers do not report; if it is lower, records older",
         ),
         (ItemResult.WOULD_UNSET, "7776000000", None, "falls back"),
         (ItemResult.WOULD_UNSET, "-1", "604800000", "is lowered"),

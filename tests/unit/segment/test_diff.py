@@ -62,7 +62,7 @@ def test_a_replica_is_the_same_as_its_copy(tmp_path: Path, name: str) -> None:
 def test_other_batches_with_the_same_records_are_the_same(one: str, two: str) -> None:
     found = compared(DATA / one, DATA / two)
     assert (found.verdict, found.equal_records) == (DiffVerdict.SAME, 120)
-    assert [text[:26] for text in found.meaning] == ["They are not replicas of t"] * one.startswith("v2")
+    assert [text[:26] for text in found.meaning] == ["The folders are not replic"] * one.startswith("v2")
 
 
 def test_old_formats_lack_headers_and_timestamps() -> None:
