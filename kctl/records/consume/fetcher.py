@@ -101,7 +101,7 @@ class Fetcher:
         self._not_before: dict[int, float] = {}  # when a node may be dialed again
         self._absence = Absence()
         self._paused: set[TopicPartition] = set()  # not to be requested for now
-        self._failing: dict[TopicPartition, float] = {}  # since when
+        self._failing: dict[TopicPartition, float] = {}  # since this time
         self._unanswered = set(positions)  # without any response yet
         self._warned: set[TopicPartition] = set()
         self._next_lookup, self._lookups = 0.0, 0
