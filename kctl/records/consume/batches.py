@@ -105,7 +105,7 @@ def visible_batches(
     for batch in batches_in(data):
         any_complete = True
         content = view[batch.position : batch.next_position]
-        following = max(position, batch.last_offset + 1)
+        offset_after = max(position, batch.last_offset + 1)
         if not crc_is_valid(batch, content):
             raise damaged(tp, batch, "wrong checksum")
         is_aborted_batch = transactions.is_aborted(batch)
@@ -114,8 +114,8 @@ def visible_batches(
                 _end_transaction(batch, content, transactions)
             except (BadRecords, BadPayload, IndexError) as exc:
                 raise damaged(tp, batch, str(exc) or type(exc).__name__) from None
-        hidden = batch.control or is_aborted_batch or following <= position
-        position = following
+        hidden = batch.control or is_aborted_batch or offset_after <= position
+        position = offset_after
         yield VisibleBatch(batch, None if hidden else content, position)
     if data and not any_complete:
         raise OperationFailed(
@@ -148,11 +148,11 @@ def decode(
     decompressed is yielded in small chunks, which is slower. Raises OperationFailed for a damaged batch, NotSupported
     for a batch whose codec is not installed; everything yielded before is valid.
     """
-    for batch, content, following in visible_batches(tp, data, position, aborted):
+    for batch, content, offset_after in visible_batches(tp, data, position, aborted):
         if content is not None:
             for chunk in decode_batch(tp, batch, content, position, max_bytes=max_bytes):
                 yield Decoded(chunk, chunk.offsets[-1] + 1)
-        position = following
+        position = offset_after
         yield Decoded(None, position)
 
 

@@ -80,10 +80,10 @@ class DirectReader:
                 if fetched.error_code:
                     self._out_of_range(fetched.tp, fetched.position)
                     continue
-                for chunk, following in decode(fetched.tp, fetched.data, fetched.position, fetched.aborted):
+                for chunk, offset_after in decode(fetched.tp, fetched.data, fetched.position, fetched.aborted):
                     if chunk is not None:
                         self._delivery.take(chunk)
-                    if self._delivery.full or self._move(fetched.tp, following):
+                    if self._delivery.full or self._move(fetched.tp, offset_after):
                         break
                 if self._delivery.full:
                     break

@@ -216,11 +216,11 @@ def _offsets_between(
                     remaining.discard(tp)
                     fetcher.drop(tp)
                     continue
-                for chunk, following in decode(tp, fetched.data, fetched.position, fetched.aborted):
+                for chunk, offset_after in decode(tp, fetched.data, fetched.position, fetched.aborted):
                     if chunk is not None:
                         visible = (offset for offset in chunk.offsets if offset < ends[tp])
                         offsets[tp] = [*offsets[tp], *visible][-limit:]
-                    if following >= ends[tp]:
+                    if offset_after >= ends[tp]:
                         remaining.discard(tp)
                         fetcher.drop(tp)
                         break

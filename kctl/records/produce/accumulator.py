@@ -55,9 +55,9 @@ class RecordAccumulator:
             queue = self._sticky_queue() if partition is None else self.queues[partition]
             batch = self._open_batch(queue)
             before = batch.size
-            following = batch.add_values(values, start, end, number)
+            next_start = batch.add_values(values, start, end, number)
             self.bytes += batch.size - before
-            number, start = number + following - start, following
+            number, start = number + next_start - start, next_start
             if start < end or batch.full:
                 self.close_batch(queue)
 

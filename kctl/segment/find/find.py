@@ -279,7 +279,7 @@ def find_timestamp(
     if at is None:
         result.because(SearchReason.NO_TIMESTAMPS, "no record has a timestamp")
     else:
-        result.because(SearchReason.YOUNGEST, f"the latest record is of {at}")
+        result.because(SearchReason.YOUNGEST, f"the latest record has timestamp {at}")
     return result
 
 

@@ -1,7 +1,7 @@
 """The index files of a segment, read like a broker reads them.
 
-The .index and .timeindex of an active segment are preallocated: zeros follow the entries. An entry with the base offset
-ends them.
+The .index and .timeindex of an active segment are preallocated: zeros follow the entries. Zeros read as an entry with
+the base offset, so after the first entry, such an entry marks the end.
 """
 
 from __future__ import annotations
