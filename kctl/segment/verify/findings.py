@@ -16,7 +16,7 @@ from pathlib import Path
 
 
 class ProblemSeverity(str, Enum):
-    """The severity of a problem: harmless; tolerated or repaired by a broker; data are lost or read wrong."""
+    """The severity. info: harmless; warning: a broker tolerates or repairs it; error: data is lost or misread."""
 
     INFO = "info"
     WARNING = "warning"

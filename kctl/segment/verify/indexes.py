@@ -7,8 +7,8 @@ The meaning of an entry (OffsetIndex, TimeIndex, LogSegment.append and recover):
   a follower, possibly of one of its records after compaction. So it is never after the batch of the next entry.
 - (timestamp, offset): the batch with the offset has this timestamp, and no record up to the offset has a later one.
 
-Entries are in order of offset, position and timestamp. Otherwise binary searches have arbitrary results: then the order
-is reported, and at most MAX_PROBES entries are checked one by one.
+Entries are in order of offset, position and timestamp. If they are not, a binary search has arbitrary results: the
+order is reported, and at most MAX_PROBES entries are checked one by one.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class OffsetCursor:
         return self.position
 
     def pass_position(self, position: int) -> None:
-        """Report the entries before `position` that have no batch."""
+        """Report the entries before `position`: no batch starts at their positions."""
         while self.position < position:
             self._not_a_batch(self.base_offset + self.relative, self.position)
             self.relative, self.position = next(self.entries, _END)
@@ -126,7 +126,7 @@ class OffsetCursor:
         self.indexed = end
 
     def pass_tail(self, end: int) -> None:
-        """Report the entries up to `end`, the end of the log: there are no batches."""
+        """Report the entries up to `end`, the end of the log, where no batch starts."""
         self.pass_position(end)
         self.indexed = end
 
@@ -218,7 +218,7 @@ class TimeCursor:
     def take_right(self, last: int, latest: int) -> bool:
         """Pass the next entry if it has the offset `last` and the timestamp `latest`.
 
-        Return True if it has, and if it is the only entry for this offset: pass_batch checks a second one.
+        Return True if it does and is the only entry for this offset; pass_batch checks a second one.
         """
         if self.base_offset + self.relative != last or self.timestamp != latest:
             return False

@@ -52,7 +52,7 @@ class LogTransactions:
         self.known = False
 
     def open_transactions(self) -> dict[int, int]:
-        """Return producer id → first offset of the open transaction."""
+        """Return the first offset of each open transaction, by producer id."""
         return {each.producer_id: each.first_offset for each in self.tracker.open.values()}
 
     def add(self, batch: Batch, content: memoryview) -> EndedTransaction | None:
