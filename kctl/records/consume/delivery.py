@@ -133,9 +133,9 @@ class Delivery:
         if self._decoder is not None:
             chunk = self._decoded(chunk, self._decoder)
         if self._select is not None:
-            before = chunk.size
+            unfiltered = chunk.size
             chunk = self._select.matching(chunk)
-            self.filtered += before - chunk.size
+            self.filtered += unfiltered - chunk.size
         limit = self._options.max_messages
         handled = whole.size
         if limit is not None and self.records + chunk.size >= limit:

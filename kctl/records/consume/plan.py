@@ -92,8 +92,8 @@ def _read_all(
     answers: dict[TopicPartition, _Answer] = {}
     absence, pending = Absence(), partitions
     while True:
-        more, missing, failures = query(pending)
-        answers |= more
+        new_answers, missing, failures = query(pending)
+        answers |= new_answers
         deleted = {tp for tp in missing if absence.lasts(tp.topic, missing=True)}
         if deleted or failures or not missing:
             _raise_unreadable(deleted, failures, no_answers=not answers)

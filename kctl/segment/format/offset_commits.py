@@ -45,7 +45,7 @@ class GroupPartition(NamedTuple):
 
 
 class OffsetCommit(NamedTuple):
-    """A commit that took effect at `at_ms`. committed_offset: None: the committed offset was removed.
+    """A commit that took effect at `at_ms`. committed_offset: None if it was removed.
 
     commit_ms: the time of the commit (before at_ms in a transaction); None for a removal. leader_epoch: None if the
     commit has none. log_offset: of the record.

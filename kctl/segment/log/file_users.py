@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 PROC = Path("/proc")
-_BROKERS = (b"java", b"kafka")  # in the command line of a broker, also of a native image
+_BROKERS = (b"java", b"kafka")  # in the command line of a broker, even if it is a native image
 
 
 class Identity(NamedTuple):

@@ -53,7 +53,7 @@ class HotKey(NamedTuple):
 
 
 class HotKeys:
-    """The keys with the most records. error: maximum by which a count is too low; 0: exact."""
+    """The keys with the most records. error: a count is at most this much too low; 0: exact."""
 
     def __init__(self, capacity: int = HOT_KEYS) -> None:
         self._capacity = capacity

@@ -313,7 +313,7 @@ def _is_hanging(each: OpenTransaction, options: StatisticsOptions) -> bool:
 
 
 def _open(log: LogTally, each: OpenTransaction, options: StatisticsOptions) -> OpenRow:
-    begin = log.segments[0].base_offset if log.segments else None
+    log_start = log.segments[0].base_offset if log.segments else None
     return OpenRow(
         log=str(log.selected.folder),
         producer_id=each.producer_id,
@@ -324,7 +324,7 @@ def _open(log: LogTally, each: OpenTransaction, options: StatisticsOptions) -> O
         last_timestamp=format_timestamp(each.last_timestamp),
         age_ms=_age_ms(each, options.now),
         records=each.records,
-        before_log=begin is not None and each.first_offset < begin,
+        before_log=log_start is not None and each.first_offset < log_start,
         hanging=_is_hanging(each, options),
     )
 

@@ -180,8 +180,8 @@ class ProducerStatistics:
 class Producers:
     """All producers.
 
-    producers: number of producers with an id. others: all producers that are not listed. error_bytes: maximum by which
-    size_bytes of a listed producer is too low; 0: exact.
+    producers: number of producers with an id. others: all producers that are not listed. error_bytes: size_bytes of a
+    listed producer is at most this much too low; 0: exact.
     """
 
     producers: int

@@ -68,7 +68,7 @@ class BrokerEffect(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class FileProblem:
-    """A problem of a file. position: in the file; None: the whole file; offset: None: unknown.
+    """A problem of a file. position: in the file; None for the whole file. offset: None if unknown.
 
     first_offset, last_offset: the affected records, by the valid batches around them; None: unknown.
     """

@@ -258,14 +258,14 @@ class LogCheck:
 
     def _add(self, code: str, message: str, batch: Batch, offset: int | None = None, *, ranged: bool = False) -> None:
         """Add a finding. ranged: it affects all offsets up to the next valid batch."""
-        where = batch.base_offset if offset is None else offset
+        at_offset = batch.base_offset if offset is None else offset
         concerned: tuple[int | None, int | None] = (None, None)
         if code in _VALID_CRC_CODES and offset is None:
             concerned = (batch.base_offset, batch.last_offset)
         if ranged:
             concerned = (self._range_start, None)
         number = self._findings.add(
-            code, self._path, message, position=batch.position, offset=where, concerned=concerned
+            code, self._path, message, position=batch.position, offset=at_offset, concerned=concerned
         )
         if ranged and number is not None:
             self._open_findings.append(number)

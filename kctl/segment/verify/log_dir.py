@@ -130,9 +130,9 @@ class LogDirs:
                 text = f"the topic id is {facts.topic_id}, but {topic_id} in {where}"
                 self.run.findings.add("topic_id", facts.folder.metadata or path, text)
         if owner.node_id is not None:
-            before = self._partitions.setdefault((owner.cluster_id, owner.node_id, *name), path)
-            if before != path:
-                text = f"broker {owner.node_id} also has this partition in {before}"
+            other_path = self._partitions.setdefault((owner.cluster_id, owner.node_id, *name), path)
+            if other_path != path:
+                text = f"broker {owner.node_id} also has this partition in {other_path}"
                 self.run.findings.add("partition_twice", path, text)
 
     # --- checkpoints --------------------------------------------------------------------------------------------------

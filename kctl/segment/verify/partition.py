@@ -26,10 +26,10 @@ _REPLACED_INDEX = re.compile(r"\d{20}\.(?:index|timeindex|txnindex)\.(?:old-.+|n
 
 @dataclass
 class PartitionFacts:
-    """The facts that the checks of a log dir need. topic_id: None: unknown.
+    """The facts that the checks of a log dir need. topic_id: None if unknown.
 
-    first_offset: the first segment's base offset; None: no segment. next_offset: the log end offset; None: the last log
-    is unreadable.
+    first_offset: the first segment's base offset; None: no segment. next_offset: the log end offset; None if the last
+    log is unreadable.
     """
 
     folder: PartitionFolder

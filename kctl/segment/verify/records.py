@@ -53,6 +53,6 @@ def _check_each(batch: Batch, content: memoryview, limit: int) -> Iterator[_Prob
     elif previous > batch.last_offset:
         yield "record_offsets", f"offset {previous} is above the batch's last offset {batch.last_offset}", previous
     if latest > batch.max_timestamp and not batch.legacy:
-        ends = format_timestamp(batch.max_timestamp) or "no time"
-        text = f"a record has timestamp {format_timestamp(latest)}, but the maximum in the batch header is {ends}"
+        maximum = format_timestamp(batch.max_timestamp) or "no time"
+        text = f"a record has timestamp {format_timestamp(latest)}, but the maximum in the batch header is {maximum}"
         yield "record_timestamps", text, None

@@ -38,7 +38,7 @@ _USED = (".log", *ENTRY_SIZE)  # files that a broker has open or mapped
 
 @dataclass(frozen=True, slots=True)
 class IndexRepair:
-    """An index file to write. codes: of its findings; entries_before: None: the file does not exist.
+    """An index file to write. codes: of its findings; entries_before: None if the file does not exist.
 
     note: why the index ends before the end of the log. kept: the new name of the old file, once written. result: "would
     write", "written" or "left alone".
