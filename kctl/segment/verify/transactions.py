@@ -147,8 +147,9 @@ class TransactionCheck:
         self.transactions.add(batch, content)
         if self.transactions.lost and not was_lost:
             text = f"more than {MAX_OPEN} transactions are open: .txnindex is not checked from here on"
-            position, offset = batch.position, batch.base_offset
-            self._findings.add("transactions_not_followed", log, text, position=position, offset=offset)
+            self._findings.add(
+                "transactions_not_followed", log, text, position=batch.position, offset=batch.base_offset
+            )
 
     def _compare(self, batch: Batch, kind: int | None, ended: EndedTransaction | None, *, emptied: bool) -> None:
         """Compare a marker with the next entry. ended: the transaction that it ended."""
