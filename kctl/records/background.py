@@ -27,7 +27,7 @@ class Background:
             os.write(self._write_fd, b"\0")
 
     def start(self, kind: Hashable, call: Callable[[], Any]) -> None:
-        """Run `call`, unless a call of this kind is running. It must end on its own."""
+        """Run `call` in a thread, unless a call of this kind is running. The call must end on its own."""
         if kind in self._running:
             return
 
@@ -60,13 +60,13 @@ class Background:
 
     def close(self, wait_s: float) -> list[tuple[Hashable, Any]]:
         """Wait for running calls, at most wait_s. Return the outcomes since the last `finished`."""
-        ends = time.monotonic() + wait_s
+        deadline = time.monotonic() + wait_s
         for thread in list(self._running.values()):
-            thread.join(max(0.0, ends - time.monotonic()))
+            thread.join(max(0.0, deadline - time.monotonic()))
         outcomes: list[tuple[Hashable, Any]] = []
-        with suppress(Exception):  # no longer relevant
+        with suppress(Exception):  # the caller is done, errors no longer matter
             outcomes = self.finished()
-        if not self._running:  # otherwise a thread still writes to it
+        if not self._running:  # a running thread still writes to the pipe
             os.close(self.fd)
             os.close(self._write_fd)
         return outcomes

@@ -51,10 +51,10 @@ class Chunk(NamedTuple):
 
     def select(self, keep: Sequence[bool]) -> Chunk:
         """Return the records for which `keep` is True."""
-        numbers = list(compress(range(self.size), keep))
-        if len(numbers) == self.size:
+        indexes = list(compress(range(self.size), keep))
+        if len(indexes) == self.size:
             return self
-        headers = {new: self.headers[old] for new, old in enumerate(numbers) if old in self.headers}
+        headers = {new: self.headers[old] for new, old in enumerate(indexes) if old in self.headers}
         decoded = None if self.decoded is None else list(compress(self.decoded, keep))
         return Chunk(
             self.tp, list(compress(self.offsets, keep)), list(compress(self.timestamps, keep)),
@@ -66,12 +66,12 @@ class Chunk(NamedTuple):
 
     def records(self) -> Iterator[Record]:
         """Yield the records one by one."""
-        topic, number = self.tp
+        topic, partition = self.tp
         for index, (offset, timestamp, key, value) in enumerate(
             zip(self.offsets, self.timestamps, self.keys, self.values, strict=True)
         ):
             headers = tuple((name.decode("utf-8", "replace"), data) for name, data in self.headers_of(index))
-            yield Record(topic, number, offset, timestamp if timestamp >= 0 else None, key, value, headers)
+            yield Record(topic, partition, offset, timestamp if timestamp >= 0 else None, key, value, headers)
 
 
 def _size(column: Sequence[bytes | None]) -> int:

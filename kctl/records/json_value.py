@@ -14,10 +14,10 @@ def parse_json(data: bytes) -> Any:
     try:
         value = json.loads(data, parse_constant=_no_constant, parse_float=_finite)
     except RecursionError:
-        raise ValueError(f"it is nested more than {_MAX_DEPTH} deep") from None
+        raise ValueError(f"it is nested more than {_MAX_DEPTH} levels deep") from None
     # Counting brackets is quick; only text with many brackets is scanned.
     if data.count(b"[") + data.count(b"{") > _MAX_DEPTH and _too_deep(value):
-        raise ValueError(f"it is nested more than {_MAX_DEPTH} deep")
+        raise ValueError(f"it is nested more than {_MAX_DEPTH} levels deep")
     return value
 
 

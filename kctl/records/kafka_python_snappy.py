@@ -6,8 +6,8 @@ functions in this module.
 
 from __future__ import annotations
 
-# A raw block begins with its decompressed length as a varint. The format's longest copy yields 64 bytes from 3, so a
-# length beyond 64 times the block is false, and would make the reader allocate that much memory.
+# A raw block begins with its decompressed length as a varint. A copy element yields at most 64 bytes from 3, so a
+# length of more than 64 times the block is invalid. Trusting it would allocate that much memory.
 _MAX_RATIO = 64
 _SLACK = 1024
 

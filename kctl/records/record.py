@@ -8,7 +8,7 @@ from datetime import datetime, timedelta, timezone
 
 UTF8, BASE64 = "utf-8", "base64"
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-_LAST_MS = 253_402_300_799_999  # the end of the year 9999, where datetime ends
+_LAST_MS = 253_402_300_799_999  # the end of the year 9999, the maximum of datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class HeaderView:
-    """A header. encoding: of the value."""
+    """A header. encoding: the encoding of the value."""
 
     key: str
     value: str | None
@@ -37,8 +37,8 @@ class HeaderView:
 class RecordView:
     """A record for JSON. The encodings are "utf-8" or "base64"; None without a key or value (a tombstone).
 
-    timestamp: ISO 8601 UTC; None if there is none, and beyond the year 9999 (clients may send any number), which only
-    timestamp_ms shows.
+    timestamp: ISO 8601 UTC; None if the record has none, or if it is after the year 9999 (clients may send any number;
+    timestamp_ms shows it).
     """
 
     topic: str

@@ -11,13 +11,13 @@ DELETED_AFTER_S = 5.0  # a topic that is missing from every response for this lo
 
 
 class Absence:
-    """The missing topics, and since when each is missing."""
+    """The missing topics, and when each was first found missing."""
 
     def __init__(self) -> None:
         self._since: dict[str, float] = {}
 
     def lasts(self, topic: str, *, missing: bool) -> bool:
-        """Record one check of a topic. Return True if all checks of the last five seconds missed it."""
+        """Record one check of a topic. Return True if the topic has been missing for DELETED_AFTER_S."""
         if not missing:
             self._since.pop(topic, None)
             return False

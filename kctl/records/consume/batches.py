@@ -1,7 +1,7 @@
 """Decode the batches in a Fetch response into chunks of records that are visible to a consumer.
 
-Control batches (transaction markers, KRaft's own) and the batches of aborted transactions that the response names are
-skipped; both advance the position. Source: org.apache.kafka.clients.consumer.internals.CompletedFetch.
+Control batches (transaction markers, KRaft control records) and the batches of aborted transactions that the response
+names are skipped; both advance the position. Source: org.apache.kafka.clients.consumer.internals.CompletedFetch.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from kctl.segment.format.legacy import legacy_records
 from kctl.segment.format.record import BadRecords, Header, StoredRecord, records_of
 from kctl.segment.format.record_columns import MAX_PAYLOAD_BYTES, record_columns, whole_payload
 
-# The limit of one record, and of one block that a codec cannot split: as large as a response may be
+# The maximum size of a record, and of a block that a codec cannot split: as large as a response may be
 # (connection.MAX_RESPONSE_BYTES).
 LIMIT_BYTES = 256 << 20
 _PIECE_RECORDS, _PIECE_BYTES = 1000, 4 << 20  # chunk size for batches that are decoded record by record
@@ -51,7 +51,7 @@ class AbortedProducers:
         self._open: set[int] = set()
 
     def is_aborted(self, batch: Batch) -> bool:
-        """Return True if the batch belongs to an aborted transaction. Call it for each batch, control batches too."""
+        """Return True if the batch belongs to an aborted transaction. Call it for control batches, too."""
         while self._upcoming and self._upcoming[-1][1] <= batch.last_offset:
             self._open.add(self._upcoming.pop()[0])
         return batch.transactional and not batch.control and batch.producer_id in self._open
@@ -101,23 +101,23 @@ def visible_batches(
     Raises OperationFailed for a damaged batch.
     """
     view, transactions = memoryview(data), AbortedProducers(aborted)
-    whole = False
+    any_complete = False
     for batch in batches_in(data):
-        whole = True
+        any_complete = True
         content = view[batch.position : batch.next_position]
-        following = max(position, batch.last_offset + 1)
+        offset_after = max(position, batch.last_offset + 1)
         if not crc_is_valid(batch, content):
             raise damaged(tp, batch, "wrong checksum")
-        dropped = transactions.is_aborted(batch)
+        is_aborted_batch = transactions.is_aborted(batch)
         if batch.control:
             try:
                 _end_transaction(batch, content, transactions)
             except (BadRecords, BadPayload, IndexError) as exc:
                 raise damaged(tp, batch, str(exc) or type(exc).__name__) from None
-        hidden = batch.control or dropped or following <= position
-        position = following
+        hidden = batch.control or is_aborted_batch or offset_after <= position
+        position = offset_after
         yield VisibleBatch(batch, None if hidden else content, position)
-    if data and not whole:
+    if data and not any_complete:
         raise OperationFailed(
             f"partition {tp}: the broker returned no complete batch for offset {position}",
             hint=f"continue after it with --partition {tp.partition} --offset N",
@@ -148,11 +148,11 @@ def decode(
     decompressed is yielded in small chunks, which is slower. Raises OperationFailed for a damaged batch, NotSupported
     for a batch whose codec is not installed; everything yielded before is valid.
     """
-    for batch, content, following in visible_batches(tp, data, position, aborted):
+    for batch, content, offset_after in visible_batches(tp, data, position, aborted):
         if content is not None:
             for chunk in decode_batch(tp, batch, content, position, max_bytes=max_bytes):
                 yield Decoded(chunk, chunk.offsets[-1] + 1)
-        position = following
+        position = offset_after
         yield Decoded(None, position)
 
 

@@ -1,7 +1,7 @@
 """Consume topics with kctl's own Fetch requests: without a group, or as a member through kafka-python's consumer.
 
-A log ends where the position reaches the end offset that was read at the start. Counting records would not work:
-compaction leaves gaps, and transaction markers are not visible to consumers.
+A partition is finished when the position reaches the end offset that was read at the start. Counting records would not
+work: compaction leaves gaps, and transaction markers are not visible to consumers.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def consume(
     decoder: RecordDecoder | None = None,
     stats: bool = False,
 ) -> ConsumeResult:
-    """Read records into `sink` until a limit is reached or until Ctrl-C, for which the result has ended="interrupted".
+    """Read records into `sink` until a limit is reached, or until Ctrl-C (then ended="interrupted" in the result).
 
     stats: report the throughput to the sink each second. Raises NotFound for an unknown topic or partition, Refused
     for a start outside the log and for a group that a classic member would change, NotAuthorized, OperationFailed if a
@@ -62,7 +62,7 @@ def consume(
 
 
 def _check_rights(client: ClusterClient, options: ConsumeOptions, plan: ReadPlan) -> None:
-    """Raise NotAuthorized for unreadable topics of which nothing will be fetched.
+    """Raise NotAuthorized for unreadable topics from which nothing will be fetched.
 
     Without a Fetch, no broker reports the missing right, and the topic would look empty. A group member without a
     partition fetches nothing either.

@@ -108,13 +108,13 @@ def failure(exc: Any, options: ConsumeOptions, *, what: str | None = None) -> Kc
     """Return the consumer's KafkaError as a KctlError. what: the consequence, e.g. what was not done."""
     from kctl.protocol.client import error_from
 
-    error = error_from(exc, subject=_read_by(options))
+    error = error_from(exc, subject=_subject(options))
     if isinstance(error, (NotAuthorized, ConnectionFailed)) and not what:
         return error
     return OperationFailed(f"{error.message}; {what}" if what else error.message, hint=error.hint)
 
 
-def _read_by(options: ConsumeOptions) -> str:
+def _subject(options: ConsumeOptions) -> str:
     return f"group {options.group}"
 
 

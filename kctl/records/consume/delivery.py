@@ -106,8 +106,8 @@ class Delivery:
     def take(self, chunk: Chunk) -> int:
         """Write the visible records of the chunk. Return how many of its records were handled, written or not.
 
-        Fewer than all are handled if the end or max_messages was reached. `flush` afterwards. Decoded values may be
-        many times larger than their bytes, so only a limited number is decoded at once.
+        Fewer than all are handled if the end or max_messages was reached. Call `flush` afterwards. Decoded values may
+        be many times larger than their bytes, so only a limited number is decoded at once.
         """
         self._unflushed = True
         handled, step = 0, chunk.size if self._decoder is None else _DECODE_RECORDS
@@ -133,9 +133,9 @@ class Delivery:
         if self._decoder is not None:
             chunk = self._decoded(chunk, self._decoder)
         if self._select is not None:
-            before = chunk.size
+            unfiltered = chunk.size
             chunk = self._select.matching(chunk)
-            self.filtered += before - chunk.size
+            self.filtered += unfiltered - chunk.size
         limit = self._options.max_messages
         handled = whole.size
         if limit is not None and self.records + chunk.size >= limit:
@@ -155,7 +155,7 @@ class Delivery:
             self.not_idle()
 
     def not_idle(self) -> None:
-        """Restart the idle time."""
+        """Restart the idle timer."""
         self._last_record = time.monotonic()
 
     def _count(self, chunk: Chunk) -> None:
@@ -174,7 +174,7 @@ class Delivery:
         return chunk._replace(decoded=[decoder(record) for record in chunk.records()])
 
     def tick(self) -> None:
-        """Report the throughput if the interval is over."""
+        """Report the throughput, at most once per interval."""
         if not self._stats_enabled:
             return
         now = time.monotonic()

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
 
 _POLL_S = 0.2
-_MERGE_BYTES = 32 << 20  # of fetched batches of all partitions; as much again is in flight, or decompressed
-_MIN_FETCH_BYTES = 64 << 10  # of one partition in one request
+_MERGE_BYTES = 32 << 20  # fetched batches of all partitions; as much again is in flight or decompressed
+_MIN_FETCH_BYTES = 64 << 10  # per partition and request
 
 
 class DirectReader:
@@ -42,7 +42,7 @@ class DirectReader:
         self.skipped = 0
         share = max(_MIN_FETCH_BYTES, min(1 << 20, _MERGE_BYTES // max(1, len(self.positions))))
         follow = not options.finite and options.until_ms is None
-        self._ended: set[TopicPartition] = set()  # by --until
+        self._ended: set[TopicPartition] = set()  # partitions whose end is set by --until
         self._displaced: dict[TopicPartition, int] = {}  # positions that are no longer in the log
         self._log_query, self._until_query = LeaderQuery(options, follow=follow), LeaderQuery(options, follow=False)
         self._fetcher = Fetcher(
@@ -80,10 +80,10 @@ class DirectReader:
                 if fetched.error_code:
                     self._out_of_range(fetched.tp, fetched.position)
                     continue
-                for chunk, following in decode(fetched.tp, fetched.data, fetched.position, fetched.aborted):
+                for chunk, offset_after in decode(fetched.tp, fetched.data, fetched.position, fetched.aborted):
                     if chunk is not None:
                         self._delivery.take(chunk)
-                    if self._delivery.full or self._move(fetched.tp, following):
+                    if self._delivery.full or self._move(fetched.tp, offset_after):
                         break
                 if self._delivery.full:
                     break
@@ -105,7 +105,7 @@ class DirectReader:
     def _merged(self) -> Iterator[None]:
         """Repeatedly write the earliest of the next records of all partitions.
 
-        A partition that is caught up is not waited for; a partition with more records in its log is.
+        Wait for a partition that has more records in its log, but not for one that is caught up.
         """
         share = max(_MIN_FETCH_BYTES, min(MAX_PAYLOAD_BYTES, _MERGE_BYTES // max(1, len(self.positions))))
         heads = {tp: _MergeHead(tp, share) for tp in self.positions}
@@ -124,7 +124,7 @@ class DirectReader:
             self._fetcher.pause(fetched.tp)
 
     def _write_merged(self, heads: Mapping[TopicPartition, _MergeHead]) -> bool:
-        """Write while every awaited partition has a record to compare with. Return True if anything was written."""
+        """Write records until a partition is awaited. Return True if anything was written."""
         for tp in list(self.positions):
             self._fill(heads[tp])
         if any(heads[tp].awaited for tp in self.positions):
@@ -220,8 +220,8 @@ def clamp_to_log(tp: TopicPartition, position: int, log: LogOffsets, sink: Sink)
 class _MergeHead:
     """The next records of a partition in a merge.
 
-    max_bytes: of a batch that is decompressed at once. caught_up: the last response had all records, so that the
-    partition is not waited for.
+    max_bytes: the largest batch that is decompressed at once. caught_up: the last response reached the end of the log,
+    so the merge does not wait for this partition.
     """
 
     def __init__(self, tp: TopicPartition, max_bytes: int) -> None:

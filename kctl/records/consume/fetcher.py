@@ -101,7 +101,7 @@ class Fetcher:
         self._not_before: dict[int, float] = {}  # when a node may be dialed again
         self._absence = Absence()
         self._paused: set[TopicPartition] = set()  # not to be requested for now
-        self._failing: dict[TopicPartition, float] = {}  # since when
+        self._failing: dict[TopicPartition, float] = {}  # since this time
         self._unanswered = set(positions)  # without any response yet
         self._warned: set[TopicPartition] = set()
         self._next_lookup, self._lookups = 0.0, 0
@@ -215,14 +215,14 @@ class Fetcher:
 
     def _fetched(self, tp: TopicPartition, position: int, row: Any) -> Fetched:
         data = bytes(row.records or b"")
-        following = next_offset(data, position)
+        offset_after = next_offset(data, position)
         if data:
             # Moved to the end, so that every partition gets its turn if a response cannot hold all of them.
             del self._positions[tp]
-            self._positions[tp] = following
+            self._positions[tp] = offset_after
         aborted = tuple((each.producer_id, each.first_offset) for each in row.aborted_transactions or ())
         end = row.last_stable_offset if self._read_committed else row.high_watermark
-        return Fetched(tp, position, following, data, aborted if self._read_committed else (), end)
+        return Fetched(tp, position, offset_after, data, aborted if self._read_committed else (), end)
 
     def _send(self) -> None:
         """Send a request to each leader without one in flight."""

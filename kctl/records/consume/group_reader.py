@@ -45,10 +45,10 @@ _POLL_S = 0.2
 _SERVE_EVERY_S = 0.1  # between calls of the consumer's poll(), which handles rebalances and commits
 # How long poll() may wait; the second also covers the commit before partitions are revoked.
 _JOIN_MS, _REBALANCE_MS = 50, 200
-_CHECK_EVERY_S = 5.0  # without records: do the topics and brokers still exist?
+_CHECK_EVERY_S = 5.0  # while no records arrive: do the topics and brokers still exist?
 _RECHECK_S = 0.5
 _CLOSE_MS = 5000
-# Written between two flushes. Few bytes at first, less than stdout buffers, so that it is known what a reader that
+# Bytes written between two flushes: few at first, fewer than stdout buffers, so that kctl knows what a reader that
 # exits (`| head`) has received.
 _FLUSH_BYTES, _MAX_FLUSH_BYTES = 2 << 10, 16 << 10
 _ASSIGNED_S = 3.0  # a group without other members has assigned its partitions by then
@@ -329,7 +329,7 @@ class GroupReader:
     def _commit(self) -> None:
         """Commit the offsets after the delivered records, for partitions that are still owned.
 
-        A partition without records commits its position, as Java's consumers do, so that it has a lag, too.
+        A partition without records commits its position, as Java's consumers do, so that its lag is known.
         """
         from kafka.errors import KafkaError
         from kafka.structs import OffsetAndMetadata

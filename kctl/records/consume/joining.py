@@ -20,7 +20,7 @@ _REBALANCING = {"preparingrebalance", "completingrebalance", "stable", "assignin
 
 
 class Joining:
-    """The wait of one member. limit_s: the time outside the group after which its state is read, repeatedly."""
+    """The wait of one member. limit_s: how long to wait before each look at the group's state."""
 
     def __init__(self, client: ClusterClient, group: str, limit_s: float) -> None:
         self._client, self._group, self._limit_s = client, group, limit_s

@@ -7,7 +7,7 @@
     literal   := JSON: "text", number, true, false, null
 
 Numbers compare with numbers, strings with strings; values of different types are neither equal nor less. With [*], a
-condition is true if it is true for any of the values. Every condition, != too, requires that the path exists.
+condition is true if it is true for any of the values. Every condition, including !=, requires that the path exists.
 """
 
 from __future__ import annotations

@@ -42,7 +42,10 @@ class LeaderQuery:
     def ask(
         self, query: Callable[[list[TopicPartition]], Answers[_Answer]], partitions: list[TopicPartition]
     ) -> dict[TopicPartition, _Answer]:
-        """Return the responses so far. Raises OperationFailed if a response is overdue, NotAuthorized."""
+        """Return the responses so far.
+
+        Raises OperationFailed if a topic was deleted or a response is overdue, NotAuthorized.
+        """
         try:
             answers, missing, failures = query(partitions)
         except ConnectionFailed as exc:  # no broker returned the leaders

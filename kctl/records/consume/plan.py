@@ -26,7 +26,7 @@ _Answer = TypeVar("_Answer")
 Answers: TypeAlias = tuple[dict[TopicPartition, _Answer], set[TopicPartition], dict[TopicPartition, KctlError]]
 
 _ABSENT_PAUSE_S = 0.3
-_MAX_COUNTED = 100_000  # records that --tail counts in all partitions; beyond, it uses offsets
+_MAX_COUNTED = 100_000  # the most records that --tail counts, in all partitions together; above this, it uses offsets
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +92,8 @@ def _read_all(
     answers: dict[TopicPartition, _Answer] = {}
     absence, pending = Absence(), partitions
     while True:
-        more, missing, failures = query(pending)
-        answers |= more
+        new_answers, missing, failures = query(pending)
+        answers |= new_answers
         deleted = {tp for tp in missing if absence.lasts(tp.topic, missing=True)}
         if deleted or failures or not missing:
             _raise_unreadable(deleted, failures, no_answers=not answers)
@@ -121,7 +121,7 @@ def _raise_unreadable(
 def offsets_at(
     client: ClusterClient, log: Mapping[TopicPartition, LogOffsets], time_ms: int
 ) -> dict[TopicPartition, int]:
-    """Return the first offset in each log whose record is not older; the end of the log if there is none."""
+    """Return the first offset in each log whose record is not older than time_ms, or the end of the log."""
     return within_logs(_read_all(lambda pending: read_offsets_at(client, pending, time_ms), list(log)), log)
 
 
@@ -212,15 +212,15 @@ def _offsets_between(
         while remaining:
             for fetched in fetcher.poll(0.2):
                 tp = fetched.tp
-                if fetched.error_code:  # out of range: the log was cut in the meantime
+                if fetched.error_code:  # out of range: the log was truncated in the meantime
                     remaining.discard(tp)
                     fetcher.drop(tp)
                     continue
-                for chunk, following in decode(tp, fetched.data, fetched.position, fetched.aborted):
+                for chunk, offset_after in decode(tp, fetched.data, fetched.position, fetched.aborted):
                     if chunk is not None:
                         visible = (offset for offset in chunk.offsets if offset < ends[tp])
                         offsets[tp] = [*offsets[tp], *visible][-limit:]
-                    if following >= ends[tp]:
+                    if offset_after >= ends[tp]:
                         remaining.discard(tp)
                         fetcher.drop(tp)
                         break

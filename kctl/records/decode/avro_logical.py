@@ -26,7 +26,7 @@ _UNITS = {"millis": 1_000, "micros": 1_000_000, "nanos": 1_000_000_000}  # per s
 
 
 def logical_type(schema: dict[str, Any], kind: str) -> Show | None:
-    """Return the formatter for a schema's logical type; None without one, or for a type that kctl does not know."""
+    """Return the formatter for a schema's logical type; None if it has none, or one that kctl does not know."""
     name = schema.get("logicalType")
     if not isinstance(name, str):
         return None
@@ -58,10 +58,10 @@ def _date(days: int) -> Any:
 def _timestamp(value: int, per_second: int, zone: str) -> Any:
     seconds, rest = divmod(value, per_second)
     try:
-        moment = _EPOCH + timedelta(seconds=seconds)
+        date_time = _EPOCH + timedelta(seconds=seconds)
     except OverflowError:
         return value
-    return moment.isoformat() + _fraction(rest, per_second) + zone
+    return date_time.isoformat() + _fraction(rest, per_second) + zone
 
 
 def _time(value: int, per_second: int) -> Any:

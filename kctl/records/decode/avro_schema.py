@@ -20,7 +20,7 @@ ValueReader = Callable[["Cursor"], Any]
 
 _MAX_DEPTH = 200  # levels of a value, and of a schema
 _MAX_VALUES = 10_000_000
-_FREE_VALUES = 10_000  # allowed without bytes
+_FREE_VALUES = 10_000  # allowed whatever the number of bytes
 _VALUES_PER_BYTE = 4
 _INT_MAX = 1 << 31
 _LONG_BYTES = 10
@@ -29,8 +29,8 @@ _LONG_BYTES = 10
 class Cursor:
     """Bytes and a read position.
 
-    values_left: limit of further values, including nested ones. An array of nulls can claim a 64-bit count of values
-    without a byte for any of them.
+    values_left: how many more values may be read, including nested ones. An array of nulls can claim a 64-bit count of
+    values without using a byte for any of them.
     """
 
     __slots__ = ("data", "depth", "position", "values_left")
@@ -54,7 +54,7 @@ class Cursor:
     def enter(self) -> None:
         self.depth += 1
         if self.depth > _MAX_DEPTH:
-            raise ValueError(f"it is nested more than {_MAX_DEPTH} deep")
+            raise ValueError(f"it is nested more than {_MAX_DEPTH} levels deep")
 
 
 def read_value(reader: ValueReader, data: bytes) -> tuple[Any, int]:
@@ -70,7 +70,7 @@ def read_value(reader: ValueReader, data: bytes) -> tuple[Any, int]:
 
 
 def schema_reader(text: str, references: tuple[str, ...]) -> ValueReader:
-    """Return a reader of values for a schema. references: the schemas that it needs, in order.
+    """Return a reader of values for a schema. references: the schemas that it refers to, each after its own references.
 
     Raises ValueError for text that is not an Avro schema.
     """
@@ -170,7 +170,7 @@ class _SchemaParser:
 
     def parse(self, schema: Any, namespace: str, depth: int) -> ValueReader:
         if depth > _MAX_DEPTH:
-            raise ValueError(f"it is nested more than {_MAX_DEPTH} deep")
+            raise ValueError(f"it is nested more than {_MAX_DEPTH} levels deep")
         if isinstance(schema, str):
             return self._reference(schema, namespace)
         if isinstance(schema, list):
@@ -191,7 +191,7 @@ class _SchemaParser:
     def _reference(self, name: str, namespace: str) -> ValueReader:
         if name in _PRIMITIVES:
             return _PRIMITIVES[name]
-        # As Java does: within the namespace, else as a full name.
+        # As Java does: first within the namespace, then as a full name.
         for full in (f"{namespace}.{name}" if namespace and "." not in name else name, name):
             if full in self._names:
                 return self._names[full]

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 class DecoderSettings:
     """The settings that a decoder may use.
 
-    schema_registry: a URL, or several with commas. registry_user_info: its login, "user:password"; or registry_token.
-    registry_ca, _cert, _key: PEM files. timeout_s: for one schema with its references. schema_id_bytes: the size of an
-    id before the data, "4", "8" or "auto". schema_id_kind: "content" or "global" (Apicurio), or "auto".
+    schema_registry: one URL, or several separated by commas. registry_user_info: its login, "user:password"; or
+    registry_token. registry_ca, _cert, _key: PEM files. timeout_s: for one schema with its references. schema_id_bytes:
+    the size of an id before the data, "4", "8" or "auto". schema_id_kind: "content" or "global" (Apicurio), or "auto".
     """
 
     schema_registry: str | None = None

@@ -1,9 +1,9 @@
-"""Decoders that turn keys and values into JSON values. Built-in decoders have names, others are entry points.
+"""Decoders that turn keys and values into JSON values: built-in ones, and those of other packages.
 
 A package adds a decoder in the entry point group `kctl.decoders`: a function that takes DecoderSettings and returns a
 ValueDecoder. The ValueDecoder takes the bytes (never null), the topic, and "key" or "value", and returns a JSON value.
-An exception is the reason why the bytes cannot be decoded: the record is then shown undecoded, and counted. A decoder
-with the attribute `takes_headers` also gets the record's headers.
+If it raises an exception, the record is shown undecoded, with the exception as the reason, and counted. A decoder with
+the attribute `takes_headers` also gets the record's headers.
 """
 
 from __future__ import annotations
@@ -97,9 +97,9 @@ def may_need_registry(name: str | None) -> bool:
 
 
 def record_decoder(key: str | None, value: str | None, settings: DecoderSettings) -> RecordDecoder | None:
-    """Return a decoder of records for the names of a key and a value decoder (None: undecoded); None without names.
+    """Return a record decoder for the named key and value decoders (None: undecoded); None if neither is named.
 
-    A decoder of an internal topic (row_decoders.INTERNAL_TOPICS) decodes both, and must be the name of both. Raises
+    A decoder of an internal topic (row_decoders.INTERNAL_TOPICS) decodes both, so it must be named for both. Raises
     UsageError for an unknown name, NotSupported if a library is missing.
     """
     if key is None and value is None:
@@ -122,7 +122,7 @@ def _internal(key: str | None, value: str | None) -> RecordDecoder:
         raise UsageError(f"{name} decodes keys and values together", hint=f"use --decoder {name}")
     decode = INTERNAL_TOPICS[str(name)]
 
-    def both(record: Record) -> DecodedRecord:
+    def decode_record(record: Record) -> DecodedRecord:
         log_record = StoredRecord(record.offset, record.timestamp_ms or 0, NO_SEQUENCE, record.key, record.value)
         try:
             decoded = decode(log_record)
@@ -132,11 +132,11 @@ def _internal(key: str | None, value: str | None) -> RecordDecoder:
             decoded if decoded.error is None else DecodedRecord(*as_is(record.key), *as_is(record.value), decoded.error)
         )
 
-    return both
+    return decode_record
 
 
 def load(name: str, settings: DecoderSettings) -> ValueDecoder:
-    """Return the decoder of a name, built-in or from a plug-in. Raises UsageError, NotSupported."""
+    """Return the decoder with this name, built-in or from a plug-in. Raises UsageError, NotSupported."""
     factory = BUILT_IN.get(name)
     if factory is not None:
         return factory(settings)

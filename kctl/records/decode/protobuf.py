@@ -27,7 +27,7 @@ _REF_NAME = 0x0A  # field 1, a string
 
 
 def check_library() -> None:
-    """Raise NotSupported without google.protobuf."""
+    """Raise NotSupported if google.protobuf is not installed."""
     try:
         is_installed = find_spec("google.protobuf") is not None
     except ModuleNotFoundError:

@@ -18,7 +18,7 @@ from kctl.records.decode.schema_registry import NoSchema
 
 _COMPILE_S = 20
 _NAME = re.compile(r"(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9_./-]{0,200}")
-# Files that Confluent's serializers know without a registry. They define only options and one type.
+# Files that are built into Confluent's serializers. They define only options and one type.
 _CONFLUENT = {
     "confluent/meta.proto": """syntax = "proto3";
 package confluent;

@@ -80,9 +80,9 @@ class RegistryHttp:
         return self.urls[0]
 
     def get(self, path: str, deadline: Deadline, rebase: Callable[[str], str] = str) -> HttpAnswer:
-        """Return the response of the first registry that responds. rebase: returns another API's URL of the same host.
+        """Return the response of the first registry that responds.
 
-        Raises subclasses of ConnectionFailed, and Refused.
+        rebase: maps a registry URL to another API on the same host. Raises subclasses of ConnectionFailed, and Refused.
         """
         failure: KctlError | None = None
         for index, url in enumerate(self.urls):
@@ -304,8 +304,8 @@ def _tls_error(exc: ssl.SSLError, url: str, access: RegistryAccess) -> Connectio
 
 
 def _closed(url: str, access: RegistryAccess) -> ConnectionFailed:
-    """Return the error. A server that requires a certificate may close the connection before its alert is read."""
-    hint = "its log says why"
+    """Return the error. A server that wants a certificate may close the connection before its alert is read."""
+    hint = "check the log of the registry"
     if url.startswith("https") and not access.cert:
         hint = "if it wants a client certificate: --schema-registry-cert FILE and --schema-registry-key FILE"
     return ConnectionFailed(

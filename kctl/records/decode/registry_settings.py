@@ -71,7 +71,7 @@ def decoder_settings(options: RegistryOptions, *, command_config: str | None, ti
         token = read_secret("--schema-registry-token-file", None, options.token_file)
     has_login = user_info is not None or token is not None  # replaces the login of the file
     if command_config is not None and Path(command_config).expanduser().is_file():
-        # A pipe can be read once, and the connection to the brokers needs it.
+        # A pipe can be read only once, and the connection to the brokers needs it.
         from kctl.contexts.command_config import read_properties
 
         keys = _FileKeys(read_properties(command_config), command_config)
@@ -100,13 +100,13 @@ def _from_environment(name: str) -> str | None:
 
 
 def _from_properties(settings: DecoderSettings, keys: _FileKeys, *, login: bool) -> DecoderSettings:
-    """Return the settings with the values of the keys. login: including the login."""
-    urls, in_url = _urls(keys.get(f"{_PREFIX}url") or "")
+    """Return the settings with the values of the keys. login: whether to include the login."""
+    urls, url_login = _urls(keys.get(f"{_PREFIX}url") or "")
     algorithm = f"{_PREFIX}ssl.endpoint.identification.algorithm"
     return replace(
         settings,
         schema_registry=urls or None,
-        registry_user_info=_user_info(keys, in_url) if login else None,
+        registry_user_info=_user_info(keys, url_login) if login else None,
         registry_token=_token(keys) if login else None,
         registry_ca=_store(keys, "truststore") or keys.get(f"{_PREFIX}ssl.ca.location"),
         registry_cert=_store(keys, "keystore") or keys.get(f"{_PREFIX}ssl.certificate.location"),
@@ -116,7 +116,7 @@ def _from_properties(settings: DecoderSettings, keys: _FileKeys, *, login: bool)
     )
 
 
-def _user_info(keys: _FileKeys, in_url: str | None) -> str | None:
+def _user_info(keys: _FileKeys, url_login: str | None) -> str | None:
     kind = (keys.either("basic.auth.credentials.source") or "URL").strip().upper()
     if kind == "SASL_INHERIT":
         from kctl.contexts.command_config import security_from_properties
@@ -132,8 +132,8 @@ def _user_info(keys: _FileKeys, in_url: str | None) -> str | None:
             f"{keys.source}: basic.auth.credentials.source {kind[:40]} is unknown",
             hint="use USER_INFO, URL or SASL_INHERIT",
         )
-    # Java's clients use basic.auth.user.info only with USER_INFO; an explicit login is intended, so kctl always does.
-    return keys.either("basic.auth.user.info") or in_url
+    # Java's clients use basic.auth.user.info only with USER_INFO; kctl always does: an explicit login is intended.
+    return keys.either("basic.auth.user.info") or url_login
 
 
 def _token(keys: _FileKeys) -> str | None:

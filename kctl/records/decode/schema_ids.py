@@ -117,7 +117,7 @@ def _leading_id(data: bytes, size: IdSize, what: str) -> tuple[SchemaId, bytes]:
     if magic == _MAGIC_ID:
         eight = size is IdSize.EIGHT or (size is IdSize.AUTO and len(data) >= 9 and data[1:5] == bytes(4))
         layout = INT64 if eight else UINT32
-        if len(data) > layout.size:  # a value may have no bytes of its own
+        if len(data) > layout.size:  # the value itself may be empty
             (number,) = layout.unpack_from(data, 1)
             return SchemaId(number, wide=eight), data[1 + layout.size :]
     raise ValueError(f"{what} does not begin with a zero byte and a schema id")

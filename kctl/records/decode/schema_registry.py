@@ -1,6 +1,6 @@
 """Schema registries: schemas by id, with their references. Each schema is fetched once.
 
-Confluent's REST API, also in other registries (Apicurio's /apis/ccompat, Karapace, Redpanda):
+Confluent's REST API, which other registries offer too (Apicurio's /apis/ccompat, Karapace, Redpanda):
 
     GET URL/schemas/ids/ID, URL/schemas/guids/GUID     {"schema": text, "schemaType": …, "references": [{name, subject,
     GET URL/subjects/SUBJECT/versions/VERSION           version}]}; with ?format=serialized Protobuf as a descriptor
@@ -161,19 +161,19 @@ class _SchemaFetch:
             raise NoSchema(f"{what} has references that cannot be read")
         for each in references or ():
             try:
-                at = tuple(str(each.get(key)) for key in ("groupId", "subject", "artifactId", "version"))
-                if at in self._references:
+                reference_key = tuple(str(each.get(key)) for key in ("groupId", "subject", "artifactId", "version"))
+                if reference_key in self._references:
                     continue
-                if at in self._pending or len(self._pending) + len(self._references) >= _MAX_REFERENCES:
+                if reference_key in self._pending or len(self._pending) + len(self._references) >= _MAX_REFERENCES:
                     raise NoSchema(f"{what} refers to itself, or to more than {_MAX_REFERENCES} schemas")
-                self._pending.add(at)
+                self._pending.add(reference_key)
                 text = fetch(each, kind)
             except (AttributeError, TypeError, KeyError, ValueError) as exc:
                 if isinstance(exc, NoSchema):
                     raise
                 raise NoSchema(f"{what} has references that cannot be read") from None
-            self._pending.discard(at)
-            self._references[at] = text
+            self._pending.discard(reference_key)
+            self._references[reference_key] = text
 
     def _json(self, path: str, what: str) -> dict[str, Any]:
         answer = self._get(path, what)
@@ -222,7 +222,7 @@ def _decoded(answer: HttpAnswer, what: str) -> str:
 
 
 def _guessed_kind(text: str) -> str:
-    """Return the type of a schema if the registry does not: JSON text with e.g. "$schema" is JSON Schema."""
+    """Guess the type of a schema if the registry does not return it: JSON text with e.g. "$schema" is JSON Schema."""
     try:
         parsed = json.loads(text)
     except (ValueError, RecursionError):

@@ -39,13 +39,13 @@ class RecordAccumulator:
         else:
             queue = self._sticky_queue()
         batch = self._open_batch(queue)
-        before = batch.size
+        size_before = batch.size
         if not batch.add(record, number):
             self.close_batch(queue)
             batch = self._open_batch(queue)
-            before = batch.size
+            size_before = batch.size
             batch.add(record, number)
-        self.bytes += batch.size - before
+        self.bytes += batch.size - size_before
         if batch.full:
             self.close_batch(queue)
 
@@ -54,10 +54,10 @@ class RecordAccumulator:
         while start < end:
             queue = self._sticky_queue() if partition is None else self.queues[partition]
             batch = self._open_batch(queue)
-            before = batch.size
-            following = batch.add_values(values, start, end, number)
-            self.bytes += batch.size - before
-            number, start = number + following - start, following
+            size_before = batch.size
+            next_start = batch.add_values(values, start, end, number)
+            self.bytes += batch.size - size_before
+            number, start = number + next_start - start, next_start
             if start < end or batch.full:
                 self.close_batch(queue)
 

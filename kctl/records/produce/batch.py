@@ -18,13 +18,13 @@ from kctl.segment.format.record import records_of
 
 MAX_RECORDS = 16_384
 _NULL = b"\x01"  # -1 as a varint
-_OVERHEAD = 32  # a record's fields at most: length, attributes, deltas, two lengths, number of headers
+_OVERHEAD = 32  # upper bound of a record's other fields: length, attributes, deltas, two lengths, number of headers
 
 Compress = Callable[[bytes], bytes]
 
 
 def varint(value: int) -> bytes:
-    """Encode as zigzag varint: 7 bits per byte, the lowest first."""
+    """Encode a number as a zigzag varint: 7 bits per byte, the lowest first."""
     rest = (value << 1) ^ (value >> 63)
     if rest < 0x80:
         return bytes((rest,))
@@ -59,13 +59,13 @@ _HEAD = _VarintCache(b"\0", b"\0\0")
 
 
 def max_record_size(record: Outgoing) -> int:
-    """Return an upper bound of the bytes that `record` takes in a batch."""
+    """Return an upper bound of the bytes that `record` takes up in a batch."""
     size = _OVERHEAD + len(record.key or b"") + len(record.value or b"")
     return size + sum(10 + len(name) + len(value or b"") for name, value in record.headers)
 
 
 def smallest_batch(record: Outgoing) -> int:
-    """Return the bytes of a batch with only `record`, which max.message.bytes limits."""
+    """Return the size of a batch with only `record`; max.message.bytes limits this size."""
     return V2_HEADER + len(_encode(record, 0, 0))
 
 
@@ -177,8 +177,8 @@ class ClosedBatch:
     """A batch to be sent until it has an outcome.
 
     sequence: NO_SEQUENCE until it is assigned; never changed afterwards. perhaps_written: a response was lost, or only
-    some replicas have the batch. base_offset: in the log, -1 while unknown; expected_offset: as expected by the
-    writer, -1 without an expectation. epoch: added to the producer's epoch.
+    some replicas have the batch. base_offset: in the log, -1 while unknown; expected_offset: the offset that the
+    writer expects, -1 if none. epoch: added to the producer's epoch.
     """
 
     def __init__(

@@ -72,7 +72,7 @@ def check_lines(
         while not supply.ended and result.records + result.bad_line_count != options.count:
             if supply.at >= len(supply.lines):
                 if supply.fd is not None:
-                    select.select([supply.fd], [], [])  # a pipe's writer
+                    select.select([supply.fd], [], [])  # wait for a pipe's writer
                 supply.fill()
                 if progress is not None:
                     progress(result)

@@ -20,7 +20,7 @@ _MARK_LOOK = 4  # bytes: a UTF-16 mark and one character
 
 
 class Supply(Protocol):
-    """Numbered lines, the first is 1. `lines[at:]` are buffered; if there are none, `fill` reads more.
+    """A supply of lines, numbered from 1. `lines[at:]` are buffered; if there are none, `fill` reads more.
 
     fd: the descriptor from which `fill` reads; None if it never waits. max_bytes: a longer line is cut off, and
     invalid as a record.
@@ -103,7 +103,7 @@ class InputLines:
         if self._after_cr and data:
             data = data.removeprefix(b"\n")  # of a CRLF that was read in two pieces
             self._after_cr = False
-        lines = self._divided(data) if data else []
+        lines = self._split_lines(data) if data else []
         if ended:
             if self._rest:
                 lines.append(self._pop_rest())
@@ -112,7 +112,7 @@ class InputLines:
             return
         self.lines = lines
 
-    def _divided(self, data: bytes) -> list[bytes]:
+    def _split_lines(self, data: bytes) -> list[bytes]:
         """Return the lines that end in `data`; the start of the next line is buffered."""
         if b"\r" not in data:
             *lines, last = data.split(b"\n")
@@ -160,7 +160,7 @@ class InputLines:
         if self._files:
             path = self._files.pop(0)
             self._opened.append((number, path))
-            self._fd = sys.stdin.fileno() if str(path) == "-" else _opened(path)
+            self._fd = sys.stdin.fileno() if str(path) == "-" else _open(path)
             self._start, self._at_start, self._after_cr = b"", True, False
 
     def where(self, number: int) -> str:
@@ -222,7 +222,7 @@ def check_files(files: Sequence[Path]) -> None:
         raise UsageError("stdin (-) can be read only once")
 
 
-def _opened(path: Path) -> int:
+def _open(path: Path) -> int:
     try:
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # `fd` is polled for a pipe's writer
     except OSError as exc:

@@ -42,13 +42,12 @@ def json_parser(
         fields = _object(line)
         line_key = _bytes(fields.get("key"), fields.get("key_encoding"), "key")
         timestamp = _number(fields, "timestamp_ms", 2**63 - 1) if timestamp_ms is None else timestamp_ms
-        number = partition
-        if number is None and not repartition:
-            number = _number(fields, "partition", 2**31 - 1)
+        line_partition = partition
+        if line_partition is None and not repartition:
+            line_partition = _number(fields, "partition", 2**31 - 1)
         value = _bytes(fields["value"], fields.get("value_encoding"), "value")
-        return Outgoing(
-            key if line_key is None else line_key, value, _headers(fields.get("headers")) + headers, timestamp, number
-        )
+        line_headers = _headers(fields.get("headers"))
+        return Outgoing(key if line_key is None else line_key, value, line_headers + headers, timestamp, line_partition)
 
     return parse
 
@@ -61,7 +60,7 @@ def _object(line: bytes) -> dict[str, Any]:
     except json.JSONDecodeError as exc:
         raise Unfit(f"is not JSON: {exc.msg} at column {exc.colno}") from None
     except (RecursionError, ValueError):
-        raise Unfit("is JSON that is nested too deep, or has a number that is too long") from None
+        raise Unfit("is JSON that is nested too deeply, or has a number that is too long") from None
     if not isinstance(fields, dict):
         raise Unfit("is JSON, but not an object")
     if not fields.keys() <= _ALL_FIELDS:

@@ -56,7 +56,7 @@ class Leaders:
             raise self.trouble
 
     def dial(self, node: int, now: float) -> None:
-        """Start to connect, unless the last attempt has just failed."""
+        """Start connecting, unless the last attempt has just failed."""
         broker = self._brokers.get(node)
         if broker is None:
             self.look_up(now)

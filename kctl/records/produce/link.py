@@ -24,7 +24,7 @@ MAX_REQUESTS = 5
 _CHUNK = 64 * 1024
 _MAX_PIECES = 64
 _UNANSWERED_BYTES = 1 << 20  # the limit of unsent bytes with acks=0, where responses do not limit them
-_THROTTLED_AFTER = 6  # since this version, a broker responds first and is then mute for the throttle time (KIP-219)
+_THROTTLED_AFTER = 6  # from this version on, a broker responds first, then mutes the connection (KIP-219)
 
 
 class LinkBroken(Exception):
@@ -82,7 +82,7 @@ class Link:
 
     @property
     def worn_out(self) -> bool:
-        """Return True if the login has expired and nothing is in flight, so that it must be replaced (KIP-368)."""
+        """Return True if the login has expired and nothing is in flight: the connection must be replaced (KIP-368)."""
         return not self.requests and time.monotonic() > self.login_ends
 
     def send(self, topic: str, timeout_ms: int, batches: Sequence[ClosedBatch], producer: tuple[int, int]) -> None:
@@ -95,7 +95,7 @@ class Link:
         self.requests.append(Request(correlation_id, tuple(batches), time.monotonic(), self._queued))
 
     def write(self) -> list[ClosedBatch]:
-        """Write what the socket accepts. Return the batches completed thereby, with acks=0. Raises Broken."""
+        """Write what the socket accepts. With acks=0, return the batches that are now complete. Raises LinkBroken."""
         try:
             while self._out:
                 if isinstance(self._sock, ssl.SSLSocket):
@@ -126,7 +126,7 @@ class Link:
         return self._written >= request.written_at
 
     def read(self) -> list[tuple[Request, list[produce_wire.Answer]]]:
-        """Return the responses received; `ended` is set if no others will follow."""
+        """Return the responses received; set `ended` if no others will follow."""
         try:
             while data := self._sock.recv(_CHUNK):
                 self._in += data

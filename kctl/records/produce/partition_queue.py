@@ -16,9 +16,10 @@ class PartitionQueue:
     """The batches of one partition: open, waiting, in flight, and to be retried.
 
     Order is kept because nothing new is sent while a batch has to be retried, and retries go first. leader: -1 for
-    none. progress: when a batch was last acknowledged (monotonic). held: until when its batches only waited behind
-    others on a working connection. tries: failed attempts since then. rejected: a broker has definitely rejected a
-    batch, so the batches after it can never be in the log. epoch: how often the sequence numbers were reset.
+    none. progress: when a batch was last acknowledged (monotonic). held: the time until which its batches only waited
+    behind others on a working connection. tries: failed attempts since a batch was last acknowledged. rejected: a
+    broker has definitely rejected a batch, so the batches after it can never be in the log. epoch: how often the
+    sequence numbers were reset.
     """
 
     def __init__(self, partition: int, leader: int) -> None:

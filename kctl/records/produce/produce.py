@@ -36,7 +36,7 @@ _PROGRESS_S = 0.2
 
 
 class ProduceRun:
-    """One run: `prepare`, then `run`. `interrupt` may be called during the run, also in a signal handler."""
+    """One run: `prepare`, then `run`. `interrupt` may be called during the run, even in a signal handler."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class ProduceRun:
         self._background = Background()
         self._pace = Pace(options.per_s)
         self._lost: list[tuple[ClosedBatch, str]] = []
-        self._interrupted = self._bad = self._cut_short = False
+        self._interrupted = self._input_failed = self._cut_short = False
         self._input_error: KctlError | None = None
         self.unexpected: Exception | None = None  # to be raised once the result is reported
         self._reported = 0.0
@@ -148,7 +148,7 @@ class ProduceRun:
 
     def _needs_input(self) -> bool:
         complete = self._options.count is not None and self._line_count() >= self._options.count
-        return not (complete or self._bad or self._sender.stopped or self._supply.ended)
+        return not (complete or self._input_failed or self._sender.stopped or self._supply.ended)
 
     def _line_count(self) -> int:
         return self.result.sent + self.result.skipped
@@ -176,7 +176,7 @@ class ProduceRun:
         try:
             self._supply.fill()
         except KctlError as exc:  # ends the input, like an invalid line
-            self._input_error, self._bad = exc, True
+            self._input_error, self._input_failed = exc, True
 
     def _take(self, due: int) -> None:
         supply, result = self._supply, self.result
@@ -194,7 +194,7 @@ class ProduceRun:
             line, number = supply.lines[supply.at], supply.number
             supply.at, supply.number = supply.at + 1, number + 1
             self._take_one(line, number)
-            if self._bad or not self._sender.has_room:
+            if self._input_failed or not self._sender.has_room:
                 return
 
     def _take_one(self, line: bytes, number: int) -> None:
@@ -205,7 +205,7 @@ class ProduceRun:
             if self._options.skip_bad_lines:
                 self.result.skipped += 1
             else:
-                self._bad = True
+                self._input_failed = True
             return
         self._sender.add(record, number)
         self.result.sent += 1

@@ -25,18 +25,18 @@ def producer_id(client: ClusterClient, timeout_s: float) -> tuple[int, int]:
 
     deadline = Deadline(timeout_s)
     while True:
-        why: KctlError
+        failure: KctlError
         request = InitProducerIdRequest(
             transactional_id=None, transaction_timeout_ms=60_000, producer_id=-1, producer_epoch=-1
         )
         try:
             answer = client.send(request, timeout_s=max(0.1, deadline.left_s))
         except (ConnectionFailed, OutcomeUnknown) as exc:  # an unused id does no harm
-            why = exc
+            failure = exc
         else:
             if not answer.error_code:
                 return answer.producer_id, answer.producer_epoch
-            why = error_for(answer.error_code, None, subject="producer id")
+            failure = error_for(answer.error_code, None, subject="producer id")
             if answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
                 raise NotAuthorized(
                     "not authorized to write with idempotence (CLUSTER_AUTHORIZATION_FAILED)",
@@ -44,10 +44,10 @@ def producer_id(client: ClusterClient, timeout_s: float) -> tuple[int, int]:
                     " or add --no-idempotence",
                 )
             if answer.error_code not in LOOK_UP_AGAIN:
-                raise why
+                raise failure
         if deadline.expired:
             raise OperationFailed(
-                f"no broker returned a producer id within {timeout_s:g} s: nothing was sent ({why.message})",
+                f"no broker returned a producer id within {timeout_s:g} s: nothing was sent ({failure.message})",
                 hint="check the controller and ZooKeeper, which assign the ids;"
                 " or add --no-idempotence, which stops at the first lost response",
             )

@@ -3,7 +3,8 @@
 One non-blocking loop: connections and metadata lookups run in the background (kctl.records.background). The rules:
 
 - The batches of a partition stay in order (`partition_queue`). With idempotence, up to five are in flight, and the
-  broker handles retried batches (KIP-98). Without it, only one is, and a batch whose response was lost is not retried.
+  broker recognizes retried batches (KIP-98). Without it, one is in flight, and a batch whose response was lost is not
+  retried.
 - After a transient error (a leader moved, a broker stopped), a batch is retried until the partition has made no
   progress for timeout_s. Waiting behind other batches on a working connection does not count. Then a batch that was
   sent without a response is unknown; a batch that brokers rejected or never received has failed.
@@ -46,7 +47,7 @@ Done = Callable[[ClosedBatch, str, "KctlError | None"], None]
 
 
 class Sender:
-    """A sender of records that works while `step` is called. done: called once for each batch, with its outcome."""
+    """A sender of records, driven by calls of `step`. done: called once for each batch, with its outcome."""
 
     def __init__(
         self, client: ClusterClient, options: SenderOptions, state: ClusterState, done: Done, background: Background
@@ -59,8 +60,8 @@ class Sender:
         self.add, self.add_values = self._records.add, self._records.add_values
         self._request_s = max(1.0, min(options.timeout_s / 2, 15.0))  # how long the broker may wait for other replicas
         self._silent_s = self._request_s + min(5.0, self._request_s / 2)
-        self._repeats = options.producer is not None or options.resend
-        self._max_in_flight = MAX_REQUESTS if self._repeats or options.acks == 0 else 1
+        self._resends_lost = options.producer is not None or options.resend
+        self._max_in_flight = MAX_REQUESTS if self._resends_lost or options.acks == 0 else 1
         self.flushing = False
         self.stopped: KctlError | None = None
 
@@ -145,10 +146,10 @@ class Sender:
         return OperationFailed(f"{why}: {reason}", hint=queue.size_hint or self._leaders.trouble.hint)
 
     def _limit(self, queue: PartitionQueue) -> int:
-        """Return how many batches may be in flight: one until a batch is acknowledged, at first and after an error.
+        """Return how many batches may be in flight: at first and after an error, one until a batch is acknowledged.
 
-        A broker without state of this producer accepts any sequence number (ProducerAppendInfo.checkSequence), so that
-        a later batch could be written first.
+        A broker without state of this producer accepts any sequence number (ProducerAppendInfo.checkSequence), so a
+        later batch could be written first.
         """
         return self._max_in_flight if queue.progress and not queue.tries else 1
 
@@ -245,7 +246,7 @@ class Sender:
         batch.perhaps_written |= answer.perhaps_in_log
         if answer.leader_moved or answer.transient:
             self._leaders.trouble = error
-            if batch.perhaps_written and not self._repeats:
+            if batch.perhaps_written and not self._resends_lost:
                 self._lose(queue, batch, error)
                 return
             self._send_again(queue, batch)
@@ -259,7 +260,7 @@ class Sender:
 
     def _answer_lost(self, queue: PartitionQueue, batch: ClosedBatch) -> None:
         batch.perhaps_written = True
-        if self._repeats:
+        if self._resends_lost:
             self._send_again(queue, batch)
         else:
             self._lose(queue, batch, None)

@@ -41,7 +41,7 @@ class TextFormat:
 
     @property
     def plain(self) -> bool:
-        """Return True if a line is the value, and records have nothing else."""
+        """Return True if each line is a value, and records have nothing else."""
         return (
             self.encoding == "text" and self.key_separator is None and self.key is None and not self.parse_headers
             and self.null_marker is None and not self.headers and self.timestamp_ms is None
@@ -56,72 +56,72 @@ def parse_header(text: str) -> tuple[bytes, bytes | None]:
     return name.encode("utf-8", "surrogateescape"), value.encode("utf-8", "surrogateescape")
 
 
-def check_separators(how: TextFormat) -> None:
+def check_separators(line_format: TextFormat) -> None:
     """Raise UsageError for equal separators, as Kafka's console producer does (LineMessageReader)."""
     headers = {
-        "--headers-delimiter": how.headers_delimiter,
-        "--headers-separator": how.headers_separator,
-        "--headers-key-separator": how.headers_key_separator,
+        "--headers-delimiter": line_format.headers_delimiter,
+        "--headers-separator": line_format.headers_separator,
+        "--headers-key-separator": line_format.headers_key_separator,
     }
-    in_use = headers if how.parse_headers else {}
+    in_use = headers if line_format.parse_headers else {}
     pairs = list(itertools.combinations(in_use.items(), 2))
-    if how.null_marker is not None:
-        marker = ("--null-marker", how.null_marker)
-        keys = {} if how.key_separator is None else {"--key-separator": how.key_separator}
+    if line_format.null_marker is not None:
+        marker = ("--null-marker", line_format.null_marker)
+        keys = {} if line_format.key_separator is None else {"--key-separator": line_format.key_separator}
         pairs += [(marker, each) for each in (*keys.items(), *in_use.items())]
     for (name, text), (other, other_text) in pairs:
         if text == other_text:
             raise UsageError(f"{name} and {other} are both {_quoted(text)}", hint="choose two different texts")
 
 
-def text_parser(how: TextFormat) -> Callable[[bytes], Outgoing]:
+def text_parser(line_format: TextFormat) -> Callable[[bytes], Outgoing]:
     """Return a function that parses a line into a record, or raises Unfit."""
-    decode = _DECODERS[how.encoding]
-    marker = how.null_marker
+    decode = _DECODERS[line_format.encoding]
+    marker = line_format.null_marker
 
     def parse(line: bytes) -> Outgoing:
-        headers = how.headers
-        if how.parse_headers:
-            before, line = _split(line, how.headers_delimiter, "headers delimiter", how)
+        headers = line_format.headers
+        if line_format.parse_headers:
+            before, line = _split(line, line_format.headers_delimiter, "headers delimiter", line_format)
             if before is not None and before != marker:
-                headers += _headers(before, how)
-        key = how.key
-        if how.key_separator is not None:
-            text, line = _split(line, how.key_separator, "key separator", how)
+                headers += _headers(before, line_format)
+        key = line_format.key
+        if line_format.key_separator is not None:
+            text, line = _split(line, line_format.key_separator, "key separator", line_format)
             key = None if text is None or text == marker else decode(text)
         value = None if line == marker else decode(line)
-        return Outgoing(key, value, headers, how.timestamp_ms, how.partition)
+        return Outgoing(key, value, headers, line_format.timestamp_ms, line_format.partition)
 
     return parse
 
 
-def _split(line: bytes, separator: bytes, name: str, how: TextFormat) -> tuple[bytes | None, bytes]:
+def _split(line: bytes, separator: bytes, name: str, line_format: TextFormat) -> tuple[bytes | None, bytes]:
     """Return the text before the separator (None without one), and the rest."""
     before, match, rest = line.partition(separator)
     if match:
         return before, rest
-    if how.accept_missing:
+    if line_format.accept_missing:
         return None, line
     raise Unfit(f"has no {name} {_quoted(separator)}")
 
 
-def _headers(text: bytes, how: TextFormat) -> Headers:
+def _headers(text: bytes, line_format: TextFormat) -> Headers:
     """Return the headers in order. An empty text has no headers; trailing separators are ignored, as in Java."""
     parsed: list[tuple[bytes, bytes | None]] = []
-    parts = text.split(how.headers_separator) if text else []
+    parts = text.split(line_format.headers_separator) if text else []
     while parts and not parts[-1]:
         parts.pop()
     for part in parts:
-        name, between, value = part.partition(how.headers_key_separator)
-        if not between and not how.accept_missing:
-            raise Unfit(f"has a header without {_quoted(how.headers_key_separator)}: {_quoted(part)}")
-        if between and name == how.null_marker:
+        name, between, value = part.partition(line_format.headers_key_separator)
+        if not between and not line_format.accept_missing:
+            raise Unfit(f"has a header without {_quoted(line_format.headers_key_separator)}: {_quoted(part)}")
+        if between and name == line_format.null_marker:
             raise Unfit(f"has a header whose name is the null marker {_quoted(name)}; a name cannot be null")
         try:
             name.decode()
         except UnicodeDecodeError:
             raise Unfit("has a header whose name is not UTF-8") from None
-        parsed.append((name, None if not between or value == how.null_marker else value))
+        parsed.append((name, None if not between or value == line_format.null_marker else value))
     return tuple(parsed)
 
 

@@ -21,7 +21,7 @@ from kctl.protocol.error_meanings import MAY_BE_APPLIED
 
 LOWEST, HIGHEST = 3, 8
 _ZSTD_SINCE = 7
-# What follows the request header, for one topic; then the topic's name and its partitions.
+# The fields after the request header, for one topic. The topic's name and its partitions follow.
 _REQUEST = Layout(
     transactional_id_length=INT16,  # -1: null
     acks=INT16,
@@ -67,7 +67,7 @@ class Answer(NamedTuple):
 
     @property
     def out_of_sequence(self) -> bool:
-        """Return True if an earlier batch is missing in the log."""
+        """Return True if an earlier batch is missing from the log."""
         return self.error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
     @property
@@ -114,7 +114,7 @@ def encode(
 
 
 def decode(data: bytes, version: int) -> tuple[list[Answer], int]:
-    """Return the rows of a response body, and throttle_time_ms. Raises kctl.protocol.wire.WireError."""
+    """Return the response for each batch, and throttle_time_ms. Raises kctl.protocol.wire.WireError."""
     reader = wire.Reader(data)
     answers = []
     for _ in range(reader.int32()):

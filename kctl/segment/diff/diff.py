@@ -23,7 +23,8 @@ MAX_RANGES = 1000  # per kind; further ranges are only counted
 class LackReason(str, Enum):
     """Why a replica lacks records.
 
-    Below its log start offset, after its end, next to damage, below its cleaner offset; hole: none of these.
+    start: they are below its log start offset; end: after its log end; damage: next to damage; compaction: below its
+    cleaner offset; hole: none of these.
     """
 
     START = "start"
@@ -35,7 +36,7 @@ class LackReason(str, Enum):
 
 @dataclass(slots=True)
 class Lack:
-    """Records that only the other replica has. path: of the replica without them; records: None: not all counted."""
+    """Records that only the other replica has. path: of the replica without them; records: None if unknown."""
 
     path: str
     first_offset: int
@@ -101,73 +102,73 @@ class _Comparer:
         while first.batch is not None and second.batch is not None:
             if first.record is None and second.record is None and _same_header(first.batch, second.batch):
                 self._equal_batches(first.batch, second.batch)
-            elif self._alone(first, second) or self._alone(second, first):
+            elif self._skip_unmatched(first, second) or self._skip_unmatched(second, first):
                 continue
             elif (first.record is not None or first.next_record()) and (
                 second.record is not None or second.next_record()
             ):
-                self._records()
+                self._compare_next()
         for side, other in ((first, second), (second, first)):
             while side.batch is not None:
-                self._only(side, other, side.batch, LackReason.END)
+                self._skip_missing(side, other, side.batch, LackReason.END)
 
     # --- batches ----------------------------------------------------------------------------------------------------
 
     def _equal_batches(self, first: Batch, second: Batch) -> None:
         self.comparison.equal_batches += 1
         if _epochs_differ(first, second):
-            self._divergent(first.base_offset, first.last_offset, max(first.record_count, 1), ["epoch"])
+            self._add_divergent(first.base_offset, first.last_offset, max(first.record_count, 1), ["epoch"])
         else:
-            self._common()
+            self._mark_common()
         self.first.next_batch()
         self.second.next_batch()
 
-    def _alone(self, side: Replica, other: Replica) -> bool:
-        """Skip the record or unread batch of `side` if it is before the rest of `other`.
+    def _skip_unmatched(self, side: Replica, other: Replica) -> bool:
+        """Skip the record or unread batch of `side` if it lies before the rest of `other`.
 
         Return False if they may overlap.
         """
         batch = side.batch
         assert batch is not None
         assert other.batch is not None
-        if other.record is None and _begins_anywhere(other.batch):
+        if other.record is None and _first_offset_unknown(other.batch):
             return False
-        following = other.batch.base_offset if other.record is None else other.record.offset
+        other_offset = other.batch.base_offset if other.record is None else other.record.offset
         if side.record is not None:
-            if side.record.offset >= following:
+            if side.record.offset >= other_offset:
                 return False
-        elif batch.last_offset >= following or _begins_anywhere(batch):
+        elif batch.last_offset >= other_offset or _first_offset_unknown(batch):
             return False
         elif batch.base_offset < other.start <= batch.last_offset:
             return False  # part of the batch is below the other's start
-        self._only(side, other, batch, None)
+        self._skip_missing(side, other, batch, None)
         return True
 
-    def _only(self, side: Replica, other: Replica, batch: Batch, where: LackReason | None) -> None:
+    def _skip_missing(self, side: Replica, other: Replica, batch: Batch, where: LackReason | None) -> None:
         """Count the rest of a batch, which `other` does not have."""
         if side.record is not None:
-            self._lacks(other, side.record.offset, side.record.offset, 1, where)
+            self._add_lack(other, side.record.offset, side.record.offset, 1, where)
             side.next_record()
             return
-        count = None if _begins_anywhere(batch) else batch.record_count
+        count = None if _first_offset_unknown(batch) else batch.record_count
         first = batch.last_offset if count is None else batch.base_offset
         if count != 0:
-            self._lacks(other, first, batch.last_offset, count, where)
+            self._add_lack(other, first, batch.last_offset, count, where)
         side.next_batch()
 
     # --- records ----------------------------------------------------------------------------------------------------
 
-    def _records(self) -> None:
+    def _compare_next(self) -> None:
         """Compare the records of both sides if their offsets are equal; otherwise the next step skips one."""
         first, second = self.first, self.second
         assert first.record is not None
         assert second.record is not None
         if first.record.offset == second.record.offset:
-            self._compare(first.record, second.record)
+            self._compare_records(first.record, second.record)
             first.next_record()
             second.next_record()
 
-    def _compare(self, one: StoredRecord, two: StoredRecord) -> None:
+    def _compare_records(self, one: StoredRecord, two: StoredRecord) -> None:
         first, second = self.first.batch, self.second.batch
         assert first is not None
         assert second is not None
@@ -185,44 +186,44 @@ class _Comparer:
         if _epochs_differ(first, second):
             differs.append("epoch")
         if differs:
-            self._divergent(one.offset, one.offset, 1, differs)
+            self._add_divergent(one.offset, one.offset, 1, differs)
         else:
             self.comparison.equal_records += 1
-            self._common()
+            self._mark_common()
 
     # --- results ----------------------------------------------------------------------------------------------------
 
-    def _common(self) -> None:
+    def _mark_common(self) -> None:
         self.comparison.common = True
         self._lack = self._range = None
         self.first.passed_damage()
         self.second.passed_damage()
 
-    def _divergent(self, first: int, last: int, records: int, differs: list[str]) -> None:
+    def _add_divergent(self, first: int, last: int, records: int, differs: list[str]) -> None:
         comparison = self.comparison
         if comparison.divergence is None:
             sides = (_divergent_record(side) for side in (self.first, self.second))
             comparison.divergence = Divergence(first, list(differs), *sides)
         comparison.divergent_records += records
-        before = self._range
-        self._common()
-        if before is None:
+        previous = self._range
+        self._mark_common()
+        if previous is None:
             self._range = DivergentRange(first, last, records, differs)
             if len(comparison.divergent) < MAX_RANGES:
                 comparison.divergent.append(self._range)
             return
-        before.last_offset = last
-        before.records += records
-        before.differs.extend(each for each in differs if each not in before.differs)
-        self._range = before
+        previous.last_offset = last
+        previous.records += records
+        previous.differs.extend(each for each in differs if each not in previous.differs)
+        self._range = previous
 
-    def _lacks(self, replica: Replica, first: int, last: int, records: int | None, where: LackReason | None) -> None:
+    def _add_lack(self, replica: Replica, first: int, last: int, records: int | None, where: LackReason | None) -> None:
         if where is None or (where is LackReason.END and replica.passed_damage()):
             where = self._why(replica, last) if where is None else LackReason.DAMAGE
-        path, before = str(replica.log.path), self._lack
-        if before is not None and before.path == path and before.where in {where, LackReason.DAMAGE}:
-            before.last_offset = last
-            before.records = None if before.records is None or records is None else before.records + records
+        path, previous = str(replica.log.path), self._lack
+        if previous is not None and previous.path == path and previous.where in {where, LackReason.DAMAGE}:
+            previous.last_offset = last
+            previous.records = None if previous.records is None or records is None else previous.records + records
             return
         self._lack = Lack(path, first, last, records, where)
         self.comparison.lacking_ranges += 1
@@ -239,7 +240,7 @@ class _Comparer:
         return LackReason.COMPACTION if cleaned or self._compacted else LackReason.HOLE
 
 
-def _begins_anywhere(batch: Batch) -> bool:
+def _first_offset_unknown(batch: Batch) -> bool:
     """Return True for a compressed batch of an old format: the header has its last offset, not its first."""
     return batch.legacy and batch.codec != 0
 

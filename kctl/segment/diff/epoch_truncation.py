@@ -37,7 +37,7 @@ class EpochHistory:
 
 
 def history(epochs: Iterable[tuple[int, int]], end: int) -> EpochHistory:
-    """Return the history of possibly damaged entries, without those out of order."""
+    """Return the history from entries that may be damaged. Entries out of order are dropped."""
     ordered: list[tuple[int, int]] = []
     for epoch, start in epochs:
         if not ordered or (epoch > ordered[-1][0] and start >= ordered[-1][1]):

@@ -61,8 +61,8 @@ class EpochDifference:
 class Truncation:
     """The effect if `leader` leads: `follower` truncates to `offset` before it fetches, and loses lost_offsets.
 
-    offset: None: the epochs do not determine it; the follower truncates to its high watermark. mends: the truncation
-    removes the divergence.
+    offset: None if the epochs do not determine it; then the follower truncates to its high watermark. mends: the
+    truncation removes the divergence.
     """
 
     leader: str

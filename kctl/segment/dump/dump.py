@@ -122,7 +122,7 @@ class DumpRun:
         self._remaining = options.limit  # rows before the limit
 
     def rows(self) -> Iterator[Row | None]:
-        """Yield the rows of all files in order; None if there is no more row for now (only with follow).
+        """Yield the rows of all files in order; None if there are no more rows for now (only with follow).
 
         Raises NotFound or NotAuthorized for an unreadable file.
         """
@@ -163,14 +163,14 @@ class DumpRun:
         for item in batches(source, 0, end):
             if isinstance(item, Batch):
                 yield from self._batch(source, item)
-            elif item.position + item.length < end or end >= source.size:  # else --max-bytes cut it
+            elif item.position + item.length < end or end >= source.size:  # otherwise --max-bytes cut it off
                 yield _unreadable(source, item)
 
     def _followed(self, path: Path) -> Iterator[Row | JsonLines | None]:
-        following: Path | None = path
-        while following is not None:
-            with Source(following) as source:
-                following = None
+        next_path: Path | None = path
+        while next_path is not None:
+            with Source(next_path) as source:
+                next_path = None
                 for event in follow(source, idle_s=self._options.idle_s):
                     if isinstance(event, Batch):
                         yield from self._batch(source, event)
@@ -180,7 +180,7 @@ class DumpRun:
                         note = f"the file was truncated by {event.length} bytes; reading continues here"
                         yield NoteRow(str(source.path), event.position, event.length, note)
                     elif isinstance(event, Rolled):
-                        following = event.path
+                        next_path = event.path
                     else:
                         yield None
 

@@ -2,7 +2,7 @@
 
 Only for batches of magic 2 with UTF-8 keys and values that are not control batches. For anything unusual it returns
 None, and records are formatted one by one: record_text defines the output, and this module returns the same or nothing.
-It is fast because one template of the whole batch is filled by one formatting operation.
+It is fast because one formatting operation fills a template of the whole batch.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MAX_CACHED = 1 << 12  # records: templates of larger batches are not cached
 
 
 class FastText(NamedTuple):
-    """The text of a batch. lines: with newlines. gaps: pairs of following offsets that are not consecutive."""
+    """The text of a batch. lines: with newlines. gaps: pairs of adjacent offsets that are not consecutive."""
 
     lines: bytes
     first_offset: int

@@ -37,7 +37,7 @@ class KafkaText:
         self._options, self._write, self._processes = options, write, processes
         self._findings = DumpDamage()
         self._mismatches = Mismatches()
-        self._beside: IndexText | None = None
+        self._index_text: IndexText | None = None
 
     @property
     def findings(self) -> list[DumpFinding]:
@@ -85,16 +85,16 @@ class KafkaText:
     def _dumper(self, suffix: str) -> Callable[[Path, str], None] | None:
         if suffix in {".log", ".checkpoint"}:
             return self._log
-        if self._beside is None:
+        if self._index_text is None:
             from kctl.segment.dump.kafka_text_index import IndexText
 
-            self._beside = IndexText(self._options, self._line, self._findings, self._mismatches)
-        beside = self._beside
+            self._index_text = IndexText(self._options, self._line, self._findings, self._mismatches)
+        index_text = self._index_text
         return {
-            ".index": beside.offset_index,
-            ".timeindex": beside.time_index,
-            ".snapshot": beside.snapshot,
-            ".txnindex": beside.transaction_index,
+            ".index": index_text.offset_index,
+            ".timeindex": index_text.time_index,
+            ".snapshot": index_text.snapshot,
+            ".txnindex": index_text.transaction_index,
         }.get(suffix)
 
     def _line(self, text: str) -> None:

@@ -17,7 +17,7 @@ from kctl.segment.log.source import Source, read_whole
 from kctl.segment.log.walk import Damage, batch_at, batches, content_of
 
 _NO_TIMESTAMP = -1
-# Batches to step over to find the target of a time index entry; a matching index needs few per entry.
+# The limit of batches to step over while looking for the targets of time index entries. A correct index needs few.
 _MAX_STEPS = 20_000_000
 
 
@@ -33,7 +33,7 @@ class IndexText:
     def offset_index(self, path: Path, name: str) -> None:
         """Print a .index, and compare each entry with the log."""
         base = base_offset_of(path)
-        with Source(_beside(path, ".log")) as log, Source(path) as source:
+        with Source(_sibling(path, ".log")) as log, Source(path) as source:
             entries = indexes.OffsetSlots(source, base)
             if not entries:
                 self._line(f"{name} is empty.")
@@ -66,8 +66,8 @@ class IndexText:
 
     def time_index(self, path: Path, name: str) -> None:
         """Print a .timeindex, and compare each entry with the log through the .index."""
-        base, offsets_path = base_offset_of(path), _beside(path, ".index")
-        with Source(_beside(path, ".log")) as log, Source(path) as source:
+        base, offsets_path = base_offset_of(path), _sibling(path, ".index")
+        with Source(_sibling(path, ".log")) as log, Source(path) as source:
             entries = indexes.TimeSlots(source, base)
             if self._options.sanity_only:
                 self._sanity(indexes.time_index_problem(absolute(name), entries, base), name)
@@ -142,7 +142,7 @@ class IndexText:
                 )
 
 
-def _beside(path: Path, suffix: str) -> Path:
+def _sibling(path: Path, suffix: str) -> Path:
     return path.with_name(f"{path.name.split('.')[0]}{suffix}")
 
 

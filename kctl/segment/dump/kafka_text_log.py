@@ -38,7 +38,7 @@ _NO_OFFSET = -1
 class TextResult:
     """The result of a part of a log, besides its text.
 
-    gaps: pairs of following offsets that are not consecutive, in order. first_offset, last_offset: of the records, -1
+    gaps: pairs of adjacent offsets that are not consecutive, in order. first_offset, last_offset: of the records, -1
     for none. valid_bytes: bytes of valid batches. crashed: Kafka's tool would have crashed there. open_end: the part
     ends in damage without a valid batch after it.
     """
@@ -101,9 +101,9 @@ class LogText:
                 self._end_line()
                 self.result.findings.add(self._path, item.position, str(exc))
                 self.result.crashed = True
-                following = resync(source, item.position + (1 if item.magic < 0 else item.size), end, self._effort)
-                self.result.open_end = following is None
-                return following
+                next_valid = resync(source, item.position + (1 if item.magic < 0 else item.size), end, self._effort)
+                self.result.open_end = next_valid is None
+                return next_valid
             self.result.valid_bytes += item.size
             if not self._options.deep:
                 return item.next_position
@@ -120,9 +120,9 @@ class LogText:
             self.result.findings.note(self._path, damage.position, text)
         else:
             self.result.findings.add(self._path, damage.position, damage.message)
-        following = damage.position + damage.length
-        self.result.open_end = following >= end
-        return None if self.result.open_end else following
+        next_valid = damage.position + damage.length
+        self.result.open_end = next_valid >= end
+        return None if self.result.open_end else next_valid
 
     # --- lines ------------------------------------------------------------------------------------------------------
 

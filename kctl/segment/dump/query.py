@@ -20,8 +20,8 @@ class Query:
     """A selection of batches and records.
 
     first, last: offsets, inclusive. since_ms, until_ms: record timestamps; until_ms is exclusive. key: a whole key.
-    key_pattern: searched in the bytes of the key; pattern: in those of key, value and headers. transactional: only
-    transactional batches, or only others.
+    key_pattern: searched in the bytes of the key; pattern: in those of key, value and headers. transactional, control:
+    True for only such batches, False for only others.
     """
 
     first: int | None = None

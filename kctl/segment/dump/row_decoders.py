@@ -1,4 +1,4 @@
-"""Keys and values of rows through a decoder: messages of internal topics as objects, numbers as numbers."""
+"""Decoders for the keys and values of rows: messages of internal topics as objects, numbers as numbers."""
 
 from __future__ import annotations
 

@@ -78,11 +78,12 @@ class SearchReason(str, Enum):
 
 @dataclass(slots=True)
 class SearchResult:
-    """The result of a search. place: None: no record; exact: the record has the requested offset, timestamp or key.
+    """The result of a search.
 
-    scanned_from: the position in the last segment where the scan started; scanned_bytes: in all segments. reason,
-    reason_code: why the search found a different record, or none. warnings: unusable indexes; damage: skipped parts of
-    the log, which may have held the record.
+    place: None if no record was found. exact: the record has the requested offset, timestamp or key. scanned_from: the
+    position in the last segment where the scan started; scanned_bytes: in all segments. reason, reason_code: why the
+    search found a different record, or none. warnings: unusable indexes; damage: skipped parts of the log, which may
+    have held the record.
     """
 
     path: str
@@ -225,8 +226,8 @@ def _offset_start(files: SegmentFiles, source: Source, offset: int, result: Sear
     problem = _extra_bytes_problem(hit.odd_bytes)
     if entry is not None and problem is None:
         problem = _offset_problem(source, entry)
-    at, position = (None, None) if entry is None else entry
-    result.indexes.append(IndexUse(str(files.index), hit.number, hit.entries, at, None, position, problem is None))
+    indexed, position = (None, None) if entry is None else entry
+    result.indexes.append(IndexUse(str(files.index), hit.number, hit.entries, indexed, None, position, problem is None))
     if problem is not None:
         result.warn(f"{files.index} {problem}; scanning {source.path} from its start")
         return 0
@@ -275,11 +276,11 @@ def find_timestamp(
                     if record.timestamp >= timestamp and record.offset >= first:
                         result.place, result.exact = place(source, batch, record), record.timestamp == timestamp
                         return result
-    at = format_timestamp(latest)
-    if at is None:
+    latest_text = format_timestamp(latest)
+    if latest_text is None:
         result.because(SearchReason.NO_TIMESTAMPS, "no record has a timestamp")
     else:
-        result.because(SearchReason.YOUNGEST, f"the latest record is of {at}")
+        result.because(SearchReason.YOUNGEST, f"the latest record has timestamp {latest_text}")
     return result
 
 
@@ -302,14 +303,16 @@ def _time_start(files: SegmentFiles, source: Source, timestamp: int, result: Sea
     position, problem = 0, _extra_bytes_problem(hit.odd_bytes)
     if entry is not None and problem is None:
         position, problem = _time_position(files, source, entry, result)
-    at, offset = (-1, None) if entry is None else entry
+    indexed, offset = (-1, None) if entry is None else entry
     result.indexes.append(
-        IndexUse(str(files.timeindex), hit.number, hit.entries, offset, format_timestamp(at), None, problem is None)
+        IndexUse(
+            str(files.timeindex), hit.number, hit.entries, offset, format_timestamp(indexed), None, problem is None
+        )
     )
     if problem is not None:
         result.warn(f"{files.timeindex} {problem}; scanning {source.path} from its start")
         return 0, -1
-    return position, at
+    return position, indexed
 
 
 def _time_position(

@@ -99,7 +99,7 @@ class Batch(NamedTuple):
 
     @property
     def unnumbered(self) -> bool:
-        """Return True for a wrapper of magic 1 at offset 0, by old librdkafka: its records can have higher offsets."""
+        """Return True for a wrapper of magic 1 at offset 0 (old librdkafka): its records can have higher offsets."""
         return self.magic == 1 and self.base_offset == 0 and bool(self.codec)
 
     @property
@@ -131,7 +131,7 @@ class Batch(NamedTuple):
 
     @property
     def control(self) -> bool:
-        """Return True for markers of transactions and of KRaft. Consumers skip them."""
+        """Return True for transaction markers and KRaft control records. Consumers skip them."""
         return not self.legacy and bool(self.attributes & CONTROL_MASK)
 
     @property

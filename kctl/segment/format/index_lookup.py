@@ -55,7 +55,7 @@ def _look_up(
     slots: Slots[Entry], zeros: Entry, value: Callable[[Entry], int], target: int
 ) -> tuple[Entry | None, IndexHit]:
     """Return the last entry with a value of at most `target`. zeros: an unused entry as it is read."""
-    # Entries grow, so only the first entry may equal the zeros.
+    # Entries are ascending, so only the first entry may equal the zeros.
     count = bisect_left(range(len(slots)), True, key=lambda number: slots[number] == zeros)
     number = _lower_bound(slots, count, value, target)
     return None if number is None else slots[number], IndexHit(number, count, slots.size_bytes % slots.layout.size)

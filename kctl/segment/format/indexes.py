@@ -1,7 +1,7 @@
 """The index files of a segment, read like a broker reads them.
 
-The .index and .timeindex of an active segment are preallocated: zeros follow the entries. An entry with the base offset
-ends them.
+The .index and .timeindex of an active segment are preallocated: zeros follow the entries. Zeros read as an entry with
+the base offset, so after the first entry, such an entry marks the end.
 """
 
 from __future__ import annotations
@@ -151,11 +151,11 @@ def time_index_problem(path: str, entries: TimeSlots, base_offset: int) -> str |
     """Return the error of TimeIndex.sanityCheck; None if there is none."""
     if entries:
         first, last = entries[0], entries[-1]
-        begin = f"Corrupt time index found, time index file ({path}) has non-zero size but the last"
+        prefix = f"Corrupt time index found, time index file ({path}) has non-zero size but the last"
         if last.timestamp < first.timestamp:
-            return f"{begin} timestamp is {last.timestamp} which is less than the first timestamp {first.timestamp}"
+            return f"{prefix} timestamp is {last.timestamp} which is less than the first timestamp {first.timestamp}"
         if last.offset < base_offset:
-            return f"{begin} offset is {last.offset} which is less than the first offset {base_offset}"
+            return f"{prefix} offset is {last.offset} which is less than the first offset {base_offset}"
     return _odd_length(f"Time index file {path}", entries.size_bytes, TIME_ENTRY_SIZE)
 
 

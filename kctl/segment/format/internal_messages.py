@@ -31,9 +31,8 @@ _SHARE_STATE = ("ShareSnapshotKey", "ShareUpdateKey")  # keys of __share_group_s
 class InternalPart(NamedTuple):
     """A decoded key or value.
 
-    version: the number in front of it (for keys, the type); data: like Kafka's JSON converters.
-
-    problem: why the decoded data may be wrong, although Kafka's tool reports no error.
+    version: the number in front of it (for keys, the type); data: like Kafka's JSON converters. problem: why the
+    decoded data may be wrong, although Kafka's tool reports no error.
     """
 
     definition: Message
@@ -55,7 +54,7 @@ class UnknownType(ValueError):
 
 @lru_cache(maxsize=1)
 def group_keys() -> Mapping[int, Message]:
-    """Return the version in front of a __consumer_offsets key → definition of the key. Values have the same name."""
+    """Return the definitions of __consumer_offsets keys by the version in front of a key. Values have the same name."""
     keys = [each for each in messages() if each.name.endswith("Key") and "Group" in each.name]
     keys = [each for each in keys if not each.name.startswith("Share")]  # the tool of 3.9 does not support them
     keys.append(message("OffsetCommitKey"))
@@ -74,7 +73,7 @@ def later_group_keys() -> Mapping[int, Message]:
 
 @lru_cache(maxsize=1)
 def share_keys() -> Mapping[int, Message]:
-    """Return the type in front of a __share_group_state key → definition of the key."""
+    """Return the definitions of __share_group_state keys by the type in front of a key."""
     return {0: message("ShareSnapshotKey"), 1: message("ShareUpdateKey")}
 
 
@@ -98,7 +97,7 @@ def coordinator_record(
     definition = message(definition.name.removesuffix("Key") + "Value", later=later)
     values, problem = _read(definition, content, version, "value", lenient=lenient)
     if definition.name == "GroupMetadataValue" and values["protocolType"] == _CONSUMER:
-        _open_members(values["members"])
+        _decode_members(values["members"])
     return key_part, InternalPart(definition, version, values, problem)
 
 
@@ -128,7 +127,7 @@ def _problem(definition: Message, version: int, reader: MessageReader, name: str
     return f"{reader.left} extra bytes after the {name}" if reader.left else None
 
 
-def _open_members(members: list[dict[str, Any]]) -> None:
+def _decode_members(members: list[dict[str, Any]]) -> None:
     """Decode the subscription and assignment of consumer group members, which are bytes (ConsumerProtocol)."""
     for member in members:
         for field, name in (
@@ -183,7 +182,7 @@ def check_transaction(values: dict[str, Any]) -> str:
 
 @lru_cache(maxsize=4)
 def _by_api_key(*, remote: bool, later: bool) -> dict[int, Message]:
-    """Return type → definition for the metadata log, or for the remote log metadata; both count from 0."""
+    """Return the definitions by type, for the metadata log or the remote log metadata; types of both start at 0."""
     names = ("RemoteLog", "RemotePartition")
     return {
         each.api_key: each
@@ -198,7 +197,7 @@ def framed(data: bytes, *, remote: bool, lenient: bool = False, later: bool = Fa
     The returned data are raw values, not JSON. lenient: see coordinator_record. Raises BadMessage.
     """
     reader = MessageReader(data)
-    frame = _small(reader, "frame version")
+    frame = _short_varint(reader, "frame version")
     if frame == 0:
         raise BadMessage(
             "Could not deserialize metadata record with frame version 0. Note that upgrades from the preview release "
@@ -209,7 +208,7 @@ def framed(data: bytes, *, remote: bool, lenient: bool = False, later: bool = Fa
             f"Could not deserialize metadata record due to unknown frame version {frame}(only frame version "
             f"{_FRAME_VERSION} is supported)"
         )
-    key, version = _small(reader, "type"), _small(reader, "version")
+    key, version = _short_varint(reader, "type"), _short_varint(reader, "version")
     definition = _by_api_key(remote=remote, later=later).get(key)
     if definition is None:
         raise BadMessage(f"org.apache.kafka.common.errors.UnsupportedVersionException: Unknown metadata id {key}")
@@ -245,7 +244,7 @@ def check_remote(definition: Message, values: dict[str, Any]) -> None:
         raise BadMessage("state can not be null")
 
 
-def _small(reader: MessageReader, field_name: str) -> int:
+def _short_varint(reader: MessageReader, field_name: str) -> int:
     try:
         value = reader.unsigned_varint()
     except BadMessage:

@@ -38,7 +38,10 @@ class BadMessage(ValueError):
 
 
 class Field(NamedTuple):
-    """A field of a message. versions, tagged, nullable: the (first, last) version in which it is so; None: never."""
+    """A field of a message.
+
+    versions, nullable, tagged: the (first, last) version in which it exists, is nullable, is tagged; None: never.
+    """
 
     name: str
     type: str
@@ -60,7 +63,7 @@ class Message(NamedTuple):
     fields: tuple[Field, ...]
 
     def nearest(self, version: int) -> int:
-        """Return the known version nearest to `version`. Generated classes decode unknown versions like it."""
+        """Return the nearest known version. Kafka's generated classes decode unknown versions like that one."""
         return min(max(version, self.versions[0]), self.versions[1])
 
 

@@ -9,8 +9,8 @@ KIP-98, KIP-447):
   pending commits of its group and partition.
 - A record without a value (a tombstone) removes the committed offset and pending commits.
 
-Compaction keeps the last record of each group and partition in the cleaned part of the log. So every commit read took
-effect, but earlier commits of the cleaned part may be missing.
+Compaction keeps the last record of each group and partition in the cleaned part of the log. So every commit that
+the replay yields took effect, but earlier commits of the cleaned part may be missing.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class GroupPartition(NamedTuple):
 
 
 class OffsetCommit(NamedTuple):
-    """A commit that took effect at `at_ms`. committed_offset: None: the committed offset was removed.
+    """A commit that took effect at `at_ms`. committed_offset: None if it was removed.
 
     commit_ms: the time of the commit (before at_ms in a transaction); None for a removal. leader_epoch: None if the
     commit has none. log_offset: of the record.
@@ -126,7 +126,7 @@ class PendingCommits(Generic[_Key, _Value]):
     """The commits of open transactions in one partition of the topic. untracked: commits beyond the limit."""
 
     def __init__(self, *, limit: int = MAX_PENDING) -> None:
-        self._most, self._count, self.untracked = limit, 0, 0
+        self._limit, self._count, self.untracked = limit, 0, 0
         self._by_key: dict[_Key, dict[int, tuple[int, _Value]]] = {}
         self._by_producer: dict[int, dict[_Key, None]] = {}
 
@@ -141,7 +141,7 @@ class PendingCommits(Generic[_Key, _Value]):
         """Add a commit of a transaction. It replaces the producer's older commit of the same key."""
         pending = self._by_key.get(key)
         if pending is None or producer_id not in pending:
-            if self._count >= self._most:
+            if self._count >= self._limit:
                 self.untracked += 1
                 return
             self._count += 1

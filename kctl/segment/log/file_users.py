@@ -1,4 +1,4 @@
-"""Find the processes that use files, by device and inode: through links, bind mounts and containers.
+"""Find the processes that use files, by device and inode, so that links, bind mounts and containers do not hide them.
 
 Linux shows open files in /proc/PID/fd and mapped files in /proc/PID/maps. A broker keeps every .log open and maps the
 indexes. Not visible: processes of other users (unless kctl runs as root), of other PID namespaces and other hosts.
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 PROC = Path("/proc")
-_BROKERS = (b"java", b"kafka")  # in the command line of a broker, also of a native image
+_BROKERS = (b"java", b"kafka")  # in the command line of a broker, even if it is a native image
 
 
 class Identity(NamedTuple):
@@ -47,7 +47,7 @@ class FileUser:
 class FileUsage:
     """The processes that use files of a log.
 
-    users: processes that use one of the files. unseen: why there may be others; None if there are none.
+    users: processes that use one of the files. unseen: why there may be others; None if all were seen.
     """
 
     users: tuple[FileUser, ...]
@@ -124,7 +124,7 @@ class _UserSearch:
         return None
 
     def may_be_user(self, process: Path) -> bool:
-        """Return True if a process with invisible files may be a broker that writes these, by its owner and program."""
+        """Return True if a process with hidden files may be a broker that uses these, by its owner and command."""
         try:
             owner = process.stat().st_uid
             command = (process / "cmdline").read_bytes()

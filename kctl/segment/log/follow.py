@@ -49,10 +49,10 @@ def follow(source: Source, *, idle_s: float | None = None) -> Iterator[Event]:
             position = item.next_position if isinstance(item, Batch) else item.position + item.length
             since = time.monotonic()
         yield None
-        before = source.size
-        while source.refresh() == before and not _more(source, position):
+        size_before = source.size
+        while source.refresh() == size_before and not _more(source, position):
             newer = next_segment(source.path)
-            if newer is not None and source.refresh() == before:  # this segment is complete
+            if newer is not None and source.refresh() == size_before:  # this segment is complete
                 if unfinished is not None:
                     yield unfinished
                 yield Rolled(newer)

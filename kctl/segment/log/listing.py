@@ -34,7 +34,7 @@ _LAST = 2**63 - 1
 
 
 class SegmentListing(NamedTuple):
-    """A segment. state: of its folder (delete, future, stray) or None. next_base_offset: None: the active segment.
+    """A segment. state: of its folder (delete, future, stray) or None. next_base_offset: None if active.
 
     index_bytes: of .index, .timeindex and .txnindex. modified_ms: of the log file. Timestamps: ms; None: no batch has
     one. batches, records, last_offset, damaged_places: only with headers. high_watermark, log_start_offset,
@@ -122,9 +122,9 @@ def _folder(path: Path, checkpoints: Checkpoints, *, headers: bool) -> Iterator[
         cleaned_offset=checkpoints.cleaned.get(key),
     )
     logs = [files for files in folder.segments if files.log is not None]
-    following: Sequence[int | None] = [*(files.base_offset for files in logs[1:]), None]
-    for files, after in zip(logs, following, strict=True):
-        row = bare._replace(base_offset=files.base_offset, next_base_offset=after)
+    next_bases: Sequence[int | None] = [*(files.base_offset for files in logs[1:]), None]
+    for files, next_base in zip(logs, next_bases, strict=True):
+        row = bare._replace(base_offset=files.base_offset, next_base_offset=next_base)
         try:
             yield _segment(row, files, headers=headers)
         except KctlError as exc:
@@ -200,8 +200,8 @@ def _ms_or_none(timestamp: int) -> int | None:
 
 
 def _first_timestamp(batch: Batch) -> int:
-    plain = batch.legacy or batch.delete_horizon_ms is not None or batch.log_append_time
-    return batch.max_timestamp if plain else batch.base_timestamp
+    no_base = batch.legacy or batch.delete_horizon_ms is not None or batch.log_append_time
+    return batch.max_timestamp if no_base else batch.base_timestamp
 
 
 @dataclass(slots=True)

@@ -89,9 +89,9 @@ def hold(log_dir: Path) -> Iterator[None]:
 
 
 def _open(log_dir: Path, path: Path) -> tuple[int, bool]:
-    """Open .lock.
+    """Open .lock, or create it. Return the descriptor, and True if the file was created.
 
-    Return it, and True if it was created. The owner of the log dir gets it: the broker must be able to open it.
+    A new file gets the owner of the log dir, because the broker must be able to open it.
     """
     flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
     try:

@@ -24,7 +24,7 @@ HIGH_WATERMARKS = "replication-offset-checkpoint"
 
 @dataclass(frozen=True, slots=True)
 class SelectedSegment:
-    """A segment. base_offset: None if the file name has none. next_base_offset: None: it is the active segment."""
+    """A segment. base_offset: None if the file name has none. next_base_offset: None for the active segment."""
 
     base_offset: int | None
     log: Path
@@ -82,14 +82,14 @@ def _partitions(folder: Path) -> list[Path]:
 
 
 def _whole(folder: Path) -> SelectedLog:
-    folders = read_partition(folder)
-    logs = [(segment.base_offset, segment.log, segment.txnindex) for segment in folders.segments if segment.log]
+    partition = read_partition(folder)
+    logs = [(segment.base_offset, segment.log, segment.txnindex) for segment in partition.segments if segment.log]
     if not logs:
         raise UsageError(
             f"{folder} has no log segment", hint="the .log files are missing; restore them, or pass another folder"
         )
-    following = [*(base for base, _, _ in logs[1:]), None]
-    segments = [SelectedSegment(*log, after) for log, after in zip(logs, following, strict=True)]
+    next_bases = [*(base for base, _, _ in logs[1:]), None]
+    segments = [SelectedSegment(*log, next_base) for log, next_base in zip(logs, next_bases, strict=True)]
     return _selected(folder, segments, 0)
 
 
@@ -104,11 +104,11 @@ def _some(folder: Path, files: Sequence[Path]) -> SelectedLog:
         if base is None:
             segments.append(SelectedSegment(None, path, None, None))
             continue
-        after = next((other for other in base_offsets if other > base), None)
-        segments.append(SelectedSegment(base, path, companions(path).txnindex, after))
+        next_base = next((other for other in base_offsets if other > base), None)
+        segments.append(SelectedSegment(base, path, companions(path).txnindex, next_base))
     segments.sort(key=lambda segment: -1 if segment.base_offset is None else segment.base_offset)
-    named = {segment.base_offset for segment in segments}
-    return _selected(folder, segments, sum(base not in named for base in base_offsets))
+    selected_bases = {segment.base_offset for segment in segments}
+    return _selected(folder, segments, sum(base not in selected_bases for base in base_offsets))
 
 
 def _logs(folder: Path) -> Iterator[tuple[int, Path]]:

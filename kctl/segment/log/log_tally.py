@@ -248,12 +248,12 @@ class _TallyReader:
     def _records(self, segment: SegmentTally, batch: Batch, content: memoryview) -> None:
         tally = self._tally.records
         aborted = self._aborted.has(batch)
-        before = tally.records
+        records_before = tally.records
         uncompressed = 0
         try:
             uncompressed = tally.add(batch, content, aborted=aborted)
         finally:
-            count = tally.records - before
+            count = tally.records - records_before
             self._count(segment, batch, count, uncompressed)
             if aborted:
                 self._aborted_records += count

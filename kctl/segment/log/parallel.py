@@ -1,7 +1,7 @@
 """Process parts of one log in several processes, with the output in log order.
 
-Each process produces the output of its part in memory and writes it when the previous part is written. A token is
-passed around; it says whether the previous part ended in damage. No output passes through the parent.
+Each process produces the output of its part in memory and writes it when the previous part is written. A token passes
+from part to part and carries whether the previous part ended in damage. No output passes through the parent.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _received(connection: Connection) -> Any:
 
 
 class _Child(Generic[Result]):
-    """A child process, which processes its parts one by one."""
+    """A child process, which handles its parts one by one."""
 
     def __init__(self, turn: Connection, after: Connection, results: Connection, work: Work[Result], fd: int) -> None:
         self._turn, self._after, self._results, self._work, self._fd = turn, after, results, work, fd
@@ -133,7 +133,7 @@ class _Child(Generic[Result]):
         try:
             result = self._work(start, end, False, self._write)
             self._take_turn()
-        except _DamageBefore:  # damage before this part
+        except _DamageBefore:
             self._buffered, self._buffered_bytes = [], 0
             result = self._work(start, end, True, self._write)
         return result

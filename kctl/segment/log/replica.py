@@ -129,7 +129,7 @@ class Replica:
 
 
 def _check_offset(record: StoredRecord, batch: Batch) -> None:
-    """Raise BadRecords if a record is outside of the offsets of its batch.
+    """Raise BadRecords if a record's offset is outside its batch.
 
     Old formats: only the last offset is checked, because a compressed batch does not store its first offset.
     """

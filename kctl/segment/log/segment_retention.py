@@ -45,9 +45,9 @@ class LogSegment(NamedTuple):
 
 
 class RetentionLimits(NamedTuple):
-    """The limits of a log. retention_ms, retention_bytes: None: no limit (-1 in Kafka).
+    """The limits of a log. retention_ms, retention_bytes: None for no limit (-1 in Kafka).
 
-    high_watermark, log_start_offset: None: unknown; then they have no effect.
+    high_watermark, log_start_offset: None if unknown; then they have no effect.
     """
 
     retention_ms: int | None = None
@@ -103,8 +103,8 @@ def _deletable_now(segments: Sequence[LogSegment], limits: RetentionLimits, now:
 
 def _must_stay(segment: LogSegment, limits: RetentionLimits) -> bool:
     watermark = limits.high_watermark
-    behind = watermark is not None and watermark < segment.upper_offset
-    return behind or (segment.active and segment.size_bytes == 0)
+    above_watermark = watermark is not None and watermark < segment.upper_offset
+    return above_watermark or (segment.active and segment.size_bytes == 0)
 
 
 def _before_start(limits: RetentionLimits) -> Callable[[LogSegment], bool]:

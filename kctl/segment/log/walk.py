@@ -58,7 +58,7 @@ class Effort:
 class Damage(NamedTuple):
     """Bytes that are not a batch. length: up to the next batch or the end of the file.
 
-    code: small_size, incomplete. Kafka's readers stop here. throws: they throw an exception.
+    code: small_size or incomplete. Kafka's readers stop here. throws: they stop with an exception.
     """
 
     position: int
@@ -128,11 +128,11 @@ def batches(source: Source, start: int = 0, end: int | None = None) -> Iterator[
             yield item
             position += item.size
             continue
-        following = resync(source, position + 1, last, effort)
-        yield item._replace(length=(last if following is None else following) - position)
-        if following is None:
+        next_valid = resync(source, position + 1, last, effort)
+        yield item._replace(length=(last if next_valid is None else next_valid) - position)
+        if next_valid is None:
             return
-        position = following
+        position = next_valid
 
 
 def all_zero(source: Source, position: int, end: int) -> bool:

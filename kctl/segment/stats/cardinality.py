@@ -1,6 +1,6 @@
 """Keys of a log in bounded memory: distinct keys, the hottest keys, and superseded records.
 
-Exact while all keys fit; beyond that
+Exact while all keys fit; beyond that:
 
 - distinct keys: the first keys are counted, the others are estimated from their smallest hashes
   (bottom-k sketch: Bar-Yossef et al. 2002; relative standard error 1/√k);
@@ -9,7 +9,7 @@ Exact while all keys fit; beyond that
 - superseded records: of the first keys only, so a lower bound.
 
 Kafka's cleaner keeps an MD5 and an offset of every key, 24 bytes (SkimpyOffsetMap, OffsetMap.bytesPerEntry); here
-short keys are stored as they are, and long keys as their beginning and their MD5.
+short keys are stored unchanged, and long keys as their beginning and their MD5.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _HASH_RANGE = 1 << (8 * _HASH_BYTES)
 
 
 def identity(key: bytes) -> bytes:
-    """Return the identity of a key: itself below 48 bytes, otherwise its first 32 bytes and its MD5."""
+    """Return the identity of a key: the key itself below 48 bytes, otherwise its first 32 bytes and its MD5."""
     if len(key) < IDENTITY_BYTES:
         return key
     return key[:_PREFIX_BYTES] + hashlib.md5(key, usedforsecurity=False).digest()
@@ -53,7 +53,7 @@ class HotKey(NamedTuple):
 
 
 class HotKeys:
-    """The keys with the most records. error: maximum by which a count is too low; 0: exact."""
+    """The keys with the most records. error: a count is at most this much too low; 0: exact."""
 
     def __init__(self, capacity: int = HOT_KEYS) -> None:
         self._capacity = capacity
@@ -61,7 +61,7 @@ class HotKeys:
         self.error = 0
 
     def add(self, keys: Iterable[bytes]) -> None:
-        """Count each of them."""
+        """Count each key."""
         self._counts.update(keys)
         if len(self._counts) > 2 * self._capacity:
             self._shrink()

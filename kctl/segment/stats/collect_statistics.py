@@ -247,8 +247,8 @@ def _cleanable(log: LogTally) -> list[SegmentTally]:
     stable = _last_stable_offset(log)
     cleanable: list[SegmentTally] = []
     for segment in log.segments:
-        following = segment.selected.next_base_offset
-        if following is None or stable is None or following > stable:
+        next_base = segment.selected.next_base_offset
+        if next_base is None or stable is None or next_base > stable:
             break
         cleanable.append(segment)
     return cleanable
@@ -313,7 +313,7 @@ def _is_hanging(each: OpenTransaction, options: StatisticsOptions) -> bool:
 
 
 def _open(log: LogTally, each: OpenTransaction, options: StatisticsOptions) -> OpenRow:
-    begin = log.segments[0].base_offset if log.segments else None
+    log_start = log.segments[0].base_offset if log.segments else None
     return OpenRow(
         log=str(log.selected.folder),
         producer_id=each.producer_id,
@@ -324,7 +324,7 @@ def _open(log: LogTally, each: OpenTransaction, options: StatisticsOptions) -> O
         last_timestamp=format_timestamp(each.last_timestamp),
         age_ms=_age_ms(each, options.now),
         records=each.records,
-        before_log=begin is not None and each.first_offset < begin,
+        before_log=log_start is not None and each.first_offset < log_start,
         hanging=_is_hanging(each, options),
     )
 
@@ -356,13 +356,13 @@ def _segments(log: LogTally, options: StatisticsOptions) -> Iterator[SegmentDeta
 
 
 def _log_segment(log: LogTally, segment: SegmentTally) -> LogSegment:
-    following = segment.selected.next_base_offset
+    next_base = segment.selected.next_base_offset
     base = segment.base_offset or 0
     end = log.log_end_offset if log.log_end_offset is not None else base
     return LogSegment(
         base,
         segment.size_bytes,
         segment.largest_timestamp if segment.largest_timestamp >= 0 else segment.mtime,
-        max(end, base) if following is None else following,
-        active=following is None,
+        max(end, base) if next_base is None else next_base,
+        active=next_base is None,
     )

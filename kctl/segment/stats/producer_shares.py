@@ -34,7 +34,7 @@ class ProducerShare:
 class ProducerShares:
     """The shares of all producers.
 
-    others: producers that are not listed by id. error_bytes: maximum by which size_bytes of a listed one is too low.
+    others: producers that are not listed by id. error_bytes: size_bytes of a listed one is at most this much too low.
     """
 
     def __init__(self, capacity: int = CAPACITY) -> None:

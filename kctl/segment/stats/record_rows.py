@@ -91,8 +91,8 @@ def _record_sizes(payload: bytes, count: int) -> list[int]:
             if second < 0x80:
                 size = 2 + (byte >> 1 & 0x3F | second << 6)
             else:
-                length, behind = read_varint(payload, position)
-                size = behind - position + length
+                length, data_start = read_varint(payload, position)
+                size = data_start - position + length
         append(size)
         position += size
     return sizes

@@ -37,9 +37,9 @@ class LogStatistics:
 class LogTotals:
     """The totals.
 
-    records: data records; control_records: markers of transactions and of KRaft. records_exact: false if a compressed
-    batch of magic 0 or 1 was counted by its header. damaged_places: unreadable batches, batches with a wrong CRC, and
-    bytes that are not a batch.
+    records: data records; control_records: transaction markers and KRaft control records. records_exact: false if a
+    compressed batch of magic 0 or 1 was counted by its header. damaged_places: unreadable batches, batches with a wrong
+    CRC, and bytes that are not a batch.
     """
 
     logs: int
@@ -58,7 +58,7 @@ class LogTotals:
 
 @dataclass(frozen=True, slots=True)
 class CodecRow:
-    """The batches of one codec. uncompressed_bytes: their size without it; ratio: that divided by size_bytes."""
+    """The batches of one codec. uncompressed_bytes: without compression; ratio: uncompressed_bytes / size_bytes."""
 
     codec: str
     batches: int
@@ -165,7 +165,7 @@ class Compaction:
 
 @dataclass(frozen=True, slots=True)
 class ProducerStatistics:
-    """A producer and its batches except markers. producer_id: None: without an id. share: of the bytes."""
+    """A producer and its batches except markers. producer_id: None if it has no id. share: of the bytes."""
 
     producer_id: int | None
     producer_epoch: int | None
@@ -180,8 +180,8 @@ class ProducerStatistics:
 class Producers:
     """All producers.
 
-    producers: number of producers with an id. others: all producers that are not listed. error_bytes: maximum by which
-    a listed producer is too low; 0: exact.
+    producers: number of producers with an id. others: all producers that are not listed. error_bytes: size_bytes of a
+    listed producer is at most this much too low; 0: exact.
     """
 
     producers: int
@@ -236,7 +236,7 @@ class SegmentDetails:
     """A segment, and when a broker may delete it.
 
     largest_timestamp: of its batches; without timestamps the modification time of the file (timestamp_from_file).
-    deletable_at: by retention.ms, and not before the segments before it.
+    deletable_at: by retention.ms, but not before any earlier segment.
     """
 
     log: str

@@ -1,6 +1,6 @@
 """Check the order of the batches' leader epochs, and compare them with leader-epoch-checkpoint.
 
-An entry is the first offset of an epoch (LeaderEpochFileCache, KIP-101), also of an epoch without records. Batches
+An entry is the first offset of an epoch (LeaderEpochFileCache, KIP-101), even of an epoch without records. Batches
 before the first entry are below the log start offset: their epoch is no longer known.
 """
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 
 class ProblemSeverity(str, Enum):
-    """The severity of a problem: harmless; tolerated or repaired by a broker; data are lost or read wrong."""
+    """The severity. info: harmless; warning: a broker tolerates or repairs it; error: data is lost or misread."""
 
     INFO = "info"
     WARNING = "warning"
@@ -68,7 +68,7 @@ class BrokerEffect(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class FileProblem:
-    """A problem of a file. position: in the file; None: the whole file; offset: None: unknown.
+    """A problem of a file. position: in the file; None for the whole file. offset: None if unknown.
 
     first_offset, last_offset: the affected records, by the valid batches around them; None: unknown.
     """

@@ -7,8 +7,8 @@ The meaning of an entry (OffsetIndex, TimeIndex, LogSegment.append and recover):
   a follower, possibly of one of its records after compaction. So it is never after the batch of the next entry.
 - (timestamp, offset): the batch with the offset has this timestamp, and no record up to the offset has a later one.
 
-Entries are in order of offset, position and timestamp. Otherwise binary searches have arbitrary results: then the order
-is reported, and at most MAX_PROBES entries are checked one by one.
+Entries are in order of offset, position and timestamp. If they are not, a binary search has arbitrary results: the
+order is reported, and at most MAX_PROBES entries are checked one by one.
 """
 
 from __future__ import annotations
@@ -52,18 +52,18 @@ class OffsetCursor:
         self.pending: int | None = None  # its offset, until the log reaches it
 
     def _check_order(self) -> bool:
-        before, ordered = (-1, -1), True
+        previous, ordered = (-1, -1), True
         for number, entry in enumerate(offset_entries(self.source, self.extent.entries)):
-            if entry[0] <= before[0] or entry[1] <= before[1]:
+            if entry[0] <= previous[0] or entry[1] <= previous[1]:
                 ordered = False
                 previous_entry = (
-                    f"(offset {self.base_offset + before[0]}, position {before[1]})"
+                    f"(offset {self.base_offset + previous[0]}, position {previous[1]})"
                     if number
                     else "the start of the file"
                 )
                 text = f"the entry (offset {self.base_offset + entry[0]}, position {entry[1]}) follows {previous_entry}"
                 self._report("index_order", text, number * OFFSET_ENTRY_SIZE)
-            before = entry
+            previous = entry
         return ordered
 
     def _report(self, code: str, message: str, position: int | None, offset: int | None = None) -> None:
@@ -101,7 +101,7 @@ class OffsetCursor:
         return self.position
 
     def pass_position(self, position: int) -> None:
-        """Report the entries before `position` that have no batch."""
+        """Report the entries before `position`: no batch starts at their positions."""
         while self.position < position:
             self._not_a_batch(self.base_offset + self.relative, self.position)
             self.relative, self.position = next(self.entries, _END)
@@ -126,7 +126,7 @@ class OffsetCursor:
         self.indexed = end
 
     def pass_tail(self, end: int) -> None:
-        """Report the entries up to `end`, the end of the log: there are no batches."""
+        """Report the entries up to `end`, the end of the log, where no batch starts."""
         self.pass_position(end)
         self.indexed = end
 
@@ -186,21 +186,21 @@ class TimeCursor:
         self.timestamp, self.relative = next(self.entries, _END)
 
     def _check_order(self) -> bool:
-        before: tuple[int, int] | None = None
+        previous: tuple[int, int] | None = None
         ordered = True
         for number, entry in enumerate(time_entries(self.source, self.extent.entries)):
-            if entry[1] < 0 or (before is not None and (entry[0] <= before[0] or entry[1] < before[1])):
+            if entry[1] < 0 or (previous is not None and (entry[0] <= previous[0] or entry[1] < previous[1])):
                 ordered = False
                 previous_entry = (
-                    f"({_time(before[0])}, offset {self.base_offset + before[1]})"
-                    if before
+                    f"({_time(previous[0])}, offset {self.base_offset + previous[1]})"
+                    if previous
                     else "the start of the file"
                 )
                 text = f"the entry ({_time(entry[0])}, offset {self.base_offset + entry[1]}) follows {previous_entry}"
                 self._findings.add("timeindex_order", self.path, text, position=number * TIME_ENTRY_SIZE)
-            before = entry
-        if before is not None:
-            self.last_timestamp = before[0]
+            previous = entry
+        if previous is not None:
+            self.last_timestamp = previous[0]
         return ordered
 
     def pass_batch(self, batch: Batch, previous: int | None, latest: int, *, trusted: bool) -> None:
@@ -218,7 +218,7 @@ class TimeCursor:
     def take_right(self, last: int, latest: int) -> bool:
         """Pass the next entry if it has the offset `last` and the timestamp `latest`.
 
-        Return True if it has, and if it is the only entry for this offset: pass_batch checks a second one.
+        Return True if it does and is the only entry for this offset; pass_batch checks a second one.
         """
         if self.base_offset + self.relative != last or self.timestamp != latest:
             return False
@@ -245,8 +245,8 @@ class TimeCursor:
             self.timestamp, self.relative = next(self.entries, _END)
         index_end = -1 if self.last_timestamp is None else self.last_timestamp
         if self.ordered and not self.absurd and complete and not damaged and index_end < latest:
-            ends = "has no entry" if self.last_timestamp is None else f"ends at {_time(index_end)}"
-            text = f"the index {ends}, but the latest record has {_time(latest)}"
+            index_state = "has no entry" if self.last_timestamp is None else f"ends at {_time(index_end)}"
+            text = f"the index {index_state}, but the latest record has {_time(latest)}"
             self._findings.add("timeindex_last", self.path, text)
 
     def close(self) -> None:

@@ -37,8 +37,8 @@ _FAST_BYTES = 4 << 20  # larger batches are not ordinary
 _STRETCH_BYTES = 16 << 20  # between two progress reports
 _SHORTEST = V2_HEADER - LOG_OVERHEAD
 _MAGICS = frozenset({0, 1, 2})
-# Problems of batches whose CRC, and therefore number of offsets, is valid.
-_OF_VALID = frozenset({"batch_magic", "batch_codec", "batch_count", "batch_too_large", "records"})
+# Problems of batches with a valid CRC. Their offsets are known.
+_VALID_CRC_CODES = frozenset({"batch_magic", "batch_codec", "batch_count", "batch_too_large", "records"})
 _UNUSUAL = ~0x0F  # attributes other than codec and timestamp type
 
 
@@ -234,19 +234,19 @@ class LogCheck:
     def _check_content(self, batch: Batch) -> None:
         """Check what requires a valid batch: epochs, transactions, records."""
         self._epochs.pass_batch(batch, self._path, self._findings)
-        following = self._transactions
-        if following is not None:
-            following.transactions.compacted = following.transactions.compacted or self.facts.compacted
-        needs = self._options.deep or (following is not None and batch.producer_id >= 0)
-        if not needs:
+        check = self._transactions
+        if check is not None:
+            check.transactions.compacted = check.transactions.compacted or self.facts.compacted
+        needs_content = self._options.deep or (check is not None and batch.producer_id >= 0)
+        if not needs_content:
             return
         try:
             content = content_of(self._source, batch, self._options.max_message_bytes)
         except BadRecords as exc:
             self._add("batch_too_large", f"not decoded: {exc}", batch)
             return
-        if following is not None and batch.producer_id >= 0:
-            following.pass_batch(self._path, batch, content)
+        if check is not None and batch.producer_id >= 0:
+            check.pass_batch(self._path, batch, content)
         if self._options.deep:
             self._check_records(batch, content)
 
@@ -258,14 +258,14 @@ class LogCheck:
 
     def _add(self, code: str, message: str, batch: Batch, offset: int | None = None, *, ranged: bool = False) -> None:
         """Add a finding. ranged: it affects all offsets up to the next valid batch."""
-        where = batch.base_offset if offset is None else offset
+        at_offset = batch.base_offset if offset is None else offset
         concerned: tuple[int | None, int | None] = (None, None)
-        if code in _OF_VALID and offset is None:
+        if code in _VALID_CRC_CODES and offset is None:
             concerned = (batch.base_offset, batch.last_offset)
         if ranged:
             concerned = (self._range_start, None)
         number = self._findings.add(
-            code, self._path, message, position=batch.position, offset=where, concerned=concerned
+            code, self._path, message, position=batch.position, offset=at_offset, concerned=concerned
         )
         if ranged and number is not None:
             self._open_findings.append(number)
@@ -274,15 +274,15 @@ class LogCheck:
         """Start a range of invalid bytes. It affects the offsets between the valid batches around it."""
         if self._in_range:
             return
-        begins = self.facts.base_offset is not None or self.facts.last_offset is not None
-        self._in_range, self._range_start = True, self._expected if begins else None
+        start_known = self.facts.base_offset is not None or self.facts.last_offset is not None
+        self._in_range, self._range_start = True, self._expected if start_known else None
 
     def _end_range(self, last: int | None) -> None:
         """End a range of invalid bytes. last: the offset before the valid batch; None: unknown."""
         first, self._in_range, self._range_start = self._range_start, False, None
         for number in self._open_findings:
-            nothing = first is not None and last is not None and last < first  # nothing is missing between them
-            self._findings.concern(number, *((None, None) if nothing else (first, last)))
+            none_missing = first is not None and last is not None and last < first
+            self._findings.concern(number, *((None, None) if none_missing else (first, last)))
         self._open_findings.clear()
 
     def _magic_note(self, batch: Batch) -> str:
@@ -307,7 +307,7 @@ class LogCheck:
             )
 
     def _check_order(self, batch: Batch) -> bool:
-        """Return True if the offsets are in order. Reports if not."""
+        """Return True if the offsets are in order; report them if not."""
         before, first, last = self.facts.last_offset, batch.base_offset, batch.last_offset
         if not batch.legacy and batch.last_offset_delta < 0:
             self._add("offset_order", f"the batch starts at offset {first} but ends at {last}", batch)
@@ -330,12 +330,12 @@ class LogCheck:
 
     def _damage(self, item: Damage) -> int:
         """Report bytes that are not a batch. Return the position of the next batch."""
-        following = resync(self._source, item.position + 1, self._source.size, self._effort)
-        end = self._source.size if following is None else following
+        next_valid = resync(self._source, item.position + 1, self._source.size, self._effort)
+        end = self._source.size if next_valid is None else next_valid
         length = end - item.position
         self._begin_range()
         self._note_damage(item.position)
-        at_end = following is None and self._options.active
+        at_end = next_valid is None and self._options.active
         zeros = all_zero(self._source, item.position, end)
         text = f"{length} zero bytes" if zeros else f"{item.message}; {length} bytes are unreadable"
         code = "garbage"
@@ -345,7 +345,7 @@ class LogCheck:
             code = "batch_incomplete"
         if code != "garbage" and self._options.clean:
             text += "; .kafka_cleanshutdown exists: the next start does not truncate it"
-        if following is None and not self._options.active:
+        if next_valid is None and not self._options.active:
             text += "; later segments follow"
         concerned = (None if code == "zero_tail" else self._range_start, None)
         # A clean shutdown removes preallocated zeros; the next start would fail on them.
@@ -353,7 +353,7 @@ class LogCheck:
         number = self._findings.add(
             code, self._path, text, position=item.position, concerned=concerned, severity=severity
         )
-        if number is not None and following is not None:
+        if number is not None and next_valid is not None:
             self._open_findings.append(number)
         self._ends_whole = self._ends_whole and code != "garbage"
         if self._index is not None:
@@ -363,7 +363,7 @@ class LogCheck:
             else:
                 self._index.pass_tail(end)
         if self._transactions is not None:
-            self._transactions.skip_damage(self._offset_at(following))
+            self._transactions.skip_damage(self._offset_at(next_valid))
         self._doubtful = True
         return end
 

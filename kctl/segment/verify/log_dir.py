@@ -58,8 +58,8 @@ class LogDirs:
         partitions: dict[tuple[str, int], PartitionFacts] = {}
         partition_paths = set(partition_folders(path))
         self._unread.clear()
-        unclear = checkpoints[_CLEANER] is None and (path / _CLEANER).exists()
-        cleaned = None if unclear else checkpoints[_CLEANER] or {}
+        cleaner_unreadable = checkpoints[_CLEANER] is None and (path / _CLEANER).exists()
+        cleaned = None if cleaner_unreadable else checkpoints[_CLEANER] or {}
         for folder in children:
             if folder in partition_paths:
                 self._partition(folder, facts, cleaned, partitions, clean=clean)
@@ -130,9 +130,9 @@ class LogDirs:
                 text = f"the topic id is {facts.topic_id}, but {topic_id} in {where}"
                 self.run.findings.add("topic_id", facts.folder.metadata or path, text)
         if owner.node_id is not None:
-            before = self._partitions.setdefault((owner.cluster_id, owner.node_id, *name), path)
-            if before != path:
-                text = f"broker {owner.node_id} also has this partition in {before}"
+            other_path = self._partitions.setdefault((owner.cluster_id, owner.node_id, *name), path)
+            if other_path != path:
+                text = f"broker {owner.node_id} also has this partition in {other_path}"
                 self.run.findings.add("partition_twice", path, text)
 
     # --- checkpoints --------------------------------------------------------------------------------------------------
@@ -200,7 +200,7 @@ def read_meta_properties(run: Verification, file: Path) -> LogDirFacts:
 
 
 def _fill(facts: LogDirFacts, settings: dict[str, str]) -> str | None:
-    """Set the facts. Return why a broker would reject the settings (MetaProperties.Builder), if it would."""
+    """Set the facts. Return why a broker would reject the settings (MetaProperties.Builder); None if it would not."""
     version = settings.get("version", "0")
     if version not in {"0", "1"}:
         return f"unknown version {version}"

@@ -1,4 +1,4 @@
-"""The inputs and the facts of a log check."""
+"""The inputs and results of a log check."""
 
 from __future__ import annotations
 

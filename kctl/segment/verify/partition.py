@@ -26,10 +26,10 @@ _REPLACED_INDEX = re.compile(r"\d{20}\.(?:index|timeindex|txnindex)\.(?:old-.+|n
 
 @dataclass
 class PartitionFacts:
-    """The facts that the checks of a log dir need. topic_id: None: unknown.
+    """The facts that the checks of a log dir need. topic_id: None if unknown.
 
-    first_offset: the first segment's base offset; None: no segment. next_offset: the log end offset; None: the last log
-    is unreadable.
+    first_offset: the first segment's base offset; None: no segment. next_offset: the log end offset; None if the last
+    log is unreadable.
     """
 
     folder: PartitionFolder
@@ -46,9 +46,8 @@ class PartitionCheck:
     ) -> None:
         """Prepare the check.
 
-        cleaned: the log was compacted (cleaner-offset-checkpoint); None: the checkpoint is unreadable.
-
-        clean_shutdown: of the log dir.
+        cleaned: the log was compacted (cleaner-offset-checkpoint); None: the checkpoint is unreadable. clean_shutdown:
+        of the log dir.
         """
         self._run, self._folder, self._clean = run, folder, clean_shutdown
         self._cleaned, self._cleaned_unknown = bool(cleaned), cleaned is None
@@ -60,7 +59,7 @@ class PartitionCheck:
         """Check everything in the folder."""
         folder, run = self._folder, self._run
         run.checked.partition_count += 1
-        self._names()
+        self._check_names()
         epochs = self._epochs()
         logs = [files for files in folder.segments if files.log is not None]
         facts = PartitionFacts(folder, logs[0].base_offset if logs else None)
@@ -69,7 +68,7 @@ class PartitionCheck:
         for files in folder.segments:
             role = SegmentRole(active=not logs or files is logs[-1], clean=self._clean)
             if files.log is not None:
-                self._at(files, previous, first=files is logs[0])
+                self._begin_segment(files, previous, first=files is logs[0])
             segment_facts = verify_segment(run, files, folder.path, role, self._transactions, epochs)
             if files.log is not None:
                 previous = segment_facts
@@ -79,28 +78,28 @@ class PartitionCheck:
                 facts.next_offset = max(facts.next_offset or 0, segment_facts.next_offset)
                 # Only compaction leaves offsets missing within a segment, or an empty segment.
                 self._cleaned |= segment_facts.compacted or (segment_facts.size_bytes == 0 and not role.active)
-        self._end(facts, logs)
+        self._finish(facts, logs)
         return facts
 
     # --- between segments ---------------------------------------------------------------------------------------------
 
-    def _at(self, files: SegmentFiles, previous: LogFacts | None, *, first: bool) -> None:
+    def _begin_segment(self, files: SegmentFiles, previous: LogFacts | None, *, first: bool) -> None:
         """Continue with the next segment: check its offsets against the previous one, update the transactions."""
-        base, following = files.base_offset, self._transactions
+        base, transactions = files.base_offset, self._transactions
         if previous is not None:
-            self._compare(previous, base)
+            self._compare_offsets(previous, base)
         entries = self._snapshot(base)
         if first:
             if base == 0 or entries is not None:
-                following.begin(entries)
+                transactions.begin(entries)
         elif entries is not None:
-            exact = following.known and not following.compacted and not following.lost
+            exact = transactions.known and not transactions.compacted and not transactions.lost
             if exact and previous is not None and previous.next_offset == base:
                 self._compare_snapshot(base, entries)
-            elif not following.lost:
-                following.begin(entries)
+            elif not transactions.lost:
+                transactions.begin(entries)
 
-    def _compare(self, previous: LogFacts, base: int) -> None:
+    def _compare_offsets(self, previous: LogFacts, base: int) -> None:
         end = previous.next_offset
         if end > base:
             text = f"the segment ends at offset {end - 1}, but the next segment starts at offset {base}"
@@ -109,7 +108,7 @@ class PartitionCheck:
             self._gaps.append((previous.path, end, base))
         self._transactions.compacted = self._transactions.compacted or end != base
 
-    def _end(self, facts: PartitionFacts, logs: list[SegmentFiles]) -> None:
+    def _finish(self, facts: PartitionFacts, logs: list[SegmentFiles]) -> None:
         for path, end, base in self._gaps:
             text = f"offsets {end} to {base - 1} are missing between two segments"
             if self._cleaned:
@@ -125,16 +124,16 @@ class PartitionCheck:
             self._snapshot_place(offset, path, bases, facts.next_offset)
             if offset not in bases:
                 self._snapshot(offset)
-        last = None if facts.next_offset is None else self._snapshots.get(facts.next_offset)
-        following = self._transactions
+        last_snapshot = None if facts.next_offset is None else self._snapshots.get(facts.next_offset)
+        transactions = self._transactions
         if (
-            last is not None
+            last_snapshot is not None
             and facts.next_offset is not None
             and facts.next_offset not in bases
-            and following.known
-            and not following.compacted
+            and transactions.known
+            and not transactions.compacted
         ):
-            self._compare_snapshot(facts.next_offset, self._read_snapshot(last) or [])
+            self._compare_snapshot(facts.next_offset, self._read_snapshot(last_snapshot) or [])
 
     # --- producer snapshots -------------------------------------------------------------------------------------------
 
@@ -180,7 +179,7 @@ class PartitionCheck:
 
     # --- the small files ----------------------------------------------------------------------------------------------
 
-    def _names(self) -> None:
+    def _check_names(self) -> None:
         findings = self._run.findings
         for path in self._folder.leftovers:
             findings.add("leftover", path, f".{path.suffix[1:]} file of an interrupted deletion or compaction")

@@ -128,7 +128,7 @@ class _IndexBuilder:
 
 
 def follow(source: Source, tracker: TransactionTracker, batch: Batch) -> EndedTransaction | None:
-    """Add a batch of a producer to the tracker. Raises _Stop at an unreadable marker."""
+    """Add a batch of a producer to the tracker. Raises _RecoveryStop at an unreadable marker."""
     try:
         content = content_of(source, batch, MAX_MESSAGE_BYTES) if batch.control else None
         return tracker.add(batch, content)

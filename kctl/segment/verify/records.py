@@ -17,11 +17,11 @@ _Problem = tuple[str, str, int | None]  # code, message, and offset if it is not
 
 def check_records(batch: Batch, content: memoryview, *, limit: int) -> Iterator[_Problem]:
     """Yield the problems of a batch's records. content: the whole batch; limit: maximum bytes of a record."""
-    return iter(()) if _are_sound(batch, content, limit) else _each(batch, content, limit)
+    return iter(()) if _are_sound(batch, content, limit) else _check_each(batch, content, limit)
 
 
 def _are_sound(batch: Batch, content: memoryview, limit: int) -> bool:
-    """Return True if the columns of all records show no problem, as is usual."""
+    """Return True if the columns of all records show no problem, the usual case."""
     if batch.legacy or batch.control:
         return False
     payload = whole_payload(batch, content, limit=limit)
@@ -34,7 +34,7 @@ def _are_sound(batch: Batch, content: memoryview, limit: int) -> bool:
     return in_order and inside and max(columns.timestamps) <= batch.max_timestamp
 
 
-def _each(batch: Batch, content: memoryview, limit: int) -> Iterator[_Problem]:
+def _check_each(batch: Batch, content: memoryview, limit: int) -> Iterator[_Problem]:
     latest, previous, count = NO_TIMESTAMP, -1 if batch.legacy else batch.base_offset - 1, 0
     try:
         for record in all_records(batch, content, limit=limit):
@@ -53,6 +53,6 @@ def _each(batch: Batch, content: memoryview, limit: int) -> Iterator[_Problem]:
     elif previous > batch.last_offset:
         yield "record_offsets", f"offset {previous} is above the batch's last offset {batch.last_offset}", previous
     if latest > batch.max_timestamp and not batch.legacy:
-        ends = format_timestamp(batch.max_timestamp) or "no time"
-        text = f"a record has timestamp {format_timestamp(latest)}, but the maximum in the batch header is {ends}"
+        maximum = format_timestamp(batch.max_timestamp) or "no time"
+        text = f"a record has timestamp {format_timestamp(latest)}, but the maximum in the batch header is {maximum}"
         yield "record_timestamps", text, None

@@ -1,6 +1,6 @@
 """`verify --repair-index`: rewrite wrong or missing index files of a stopped broker.
 
-The new files are those of LogSegment.recover (kctl.segment.verify.rebuild_index). If the log itself is damaged, they
+The new files are what LogSegment.recover writes (kctl.segment.verify.rebuild_index). If the log itself is damaged, they
 end at the damage, where a broker's recovery would truncate the log; the log is not changed. Index files without
 findings are not changed, even where recovery would write different entries that are also correct.
 
@@ -38,7 +38,7 @@ _USED = (".log", *ENTRY_SIZE)  # files that a broker has open or mapped
 
 @dataclass(frozen=True, slots=True)
 class IndexRepair:
-    """An index file to write. codes: of its findings; entries_before: None: the file does not exist.
+    """An index file to write. codes: of its findings; entries_before: None if the file does not exist.
 
     note: why the index ends before the end of the log. kept: the new name of the old file, once written. result: "would
     write", "written" or "left alone".
@@ -76,13 +76,13 @@ def plan_repair(findings: Iterable[FileProblem], *, interval_bytes: int = INDEX_
             wrong.setdefault(Path(finding.file), set()).add(finding.code)
     rows: list[IndexRepair] = []
     logs = dict.fromkeys(path.with_suffix(".log") for path in wrong)
-    marks = {}
+    fingerprints = {}
     for log in logs:
-        marks[str(log)] = _mark(log)
+        fingerprints[str(log)] = _fingerprint(log)
         rebuilt = _rebuild(log, interval_bytes, transactions=log.with_suffix(".txnindex") in wrong)
         files = (log.with_suffix(suffix) for suffix in ENTRY_SIZE)
         rows.extend(_row(path, wrong[path], rebuilt) for path in files if path in wrong)
-    return RepairPlan(tuple(rows), tuple(_warnings(logs)), interval_bytes, marks)
+    return RepairPlan(tuple(rows), tuple(_warnings(logs)), interval_bytes, fingerprints)
 
 
 def _row(path: Path, codes: set[str], rebuilt: RebuiltIndexes) -> IndexRepair:
@@ -101,7 +101,7 @@ def _entries(path: Path) -> int | None:
         return extent(source, ENTRY_SIZE[path.suffix]).entries
 
 
-def _mark(log: Path) -> tuple[int, int]:
+def _fingerprint(log: Path) -> tuple[int, int]:
     status = log.stat()
     return status.st_size, status.st_mtime_ns
 
@@ -226,9 +226,9 @@ def _check_still_unused(folder: Path) -> None:
         )
 
 
-def _check(log: Path, files: Sequence[Path], mark: tuple[int, int]) -> None:
+def _check(log: Path, files: Sequence[Path], fingerprint: tuple[int, int]) -> None:
     """Raise if the files cannot be replaced, before the first write."""
-    if _mark(log) != mark:
+    if _fingerprint(log) != fingerprint:
         raise Refused(
             f"{log} has changed since it was read",
             hint="nothing was changed; run the command again",
@@ -273,7 +273,7 @@ def replace_file(path: Path, data: bytes, *, like: Path, stamp: str) -> Path | N
             file.write(data)
             file.flush()
             os.fsync(fd)
-        old_copy = _keep(path, stamp)
+        old_copy = _link_old(path, stamp)
         sync_folder(path.parent)
         new.replace(path)
         sync_folder(path.parent)
@@ -284,8 +284,8 @@ def replace_file(path: Path, data: bytes, *, like: Path, stamp: str) -> Path | N
     return old_copy
 
 
-def _keep(path: Path, stamp: str) -> Path | None:
-    """Hard-link a file to a second name. Return that of an interrupted run if there is one; None without a file."""
+def _link_old(path: Path, stamp: str) -> Path | None:
+    """Hard-link a file to a second name. Return it, or the one from an interrupted run; None if there is no file."""
     if not path.exists():
         return None
     for other in path.parent.glob(f"{path.name}.old-*"):

@@ -75,7 +75,7 @@ def _options(run: Verification, role: SegmentRole) -> LogOptions:
         clean=role.clean,
         complete=not role.active,
         max_message_bytes=run.options.max_message_bytes,
-        progress=None if progress is None else lambda walked: progress("", walked),
+        progress=None if progress is None else lambda checked_bytes: progress("", checked_bytes),
     )
 
 

@@ -52,7 +52,7 @@ class LogTransactions:
         self.known = False
 
     def open_transactions(self) -> dict[int, int]:
-        """Return producer id → first offset of the open transaction."""
+        """Return the first offset of each open transaction, by producer id."""
         return {each.producer_id: each.first_offset for each in self.tracker.open.values()}
 
     def add(self, batch: Batch, content: memoryview) -> EndedTransaction | None:
@@ -147,8 +147,9 @@ class TransactionCheck:
         self.transactions.add(batch, content)
         if self.transactions.lost and not was_lost:
             text = f"more than {MAX_OPEN} transactions are open: .txnindex is not checked from here on"
-            where = batch.position
-            self._findings.add("transactions_not_followed", log, text, position=where, offset=batch.base_offset)
+            self._findings.add(
+                "transactions_not_followed", log, text, position=batch.position, offset=batch.base_offset
+            )
 
     def _compare(self, batch: Batch, kind: int | None, ended: EndedTransaction | None, *, emptied: bool) -> None:
         """Compare a marker with the next entry. ended: the transaction that it ended."""

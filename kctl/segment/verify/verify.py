@@ -96,7 +96,7 @@ def verify(paths: Sequence[Path], options: VerifyOptions | None = None) -> Verif
 
 
 def size_of(paths: Sequence[Path]) -> int:
-    """Return the total bytes of the logs, for progress. Unreadable files count 0."""
+    """Return the total bytes of the logs, for progress. Unreadable files count as 0."""
     total = 0
     for path in paths:
         try:
@@ -169,14 +169,14 @@ def _file(run: Verification, path: Path, segments: set[Path]) -> None:
 
 
 def _segment(run: Verification, log: Path) -> None:
-    files, following = companions(log), LogTransactions()
+    files, transactions = companions(log), LogTransactions()
     snapshot = log.with_suffix(".snapshot")
     entries = None
     if snapshot.exists():
         entries = read_snapshot(run, files.base_offset, snapshot)
     if files.base_offset == 0 or entries is not None:
-        following.begin(entries)
-    verify_segment(run, files, log.parent, role_of(log), following, EpochCheck())
+        transactions.begin(entries)
+    verify_segment(run, files, log.parent, role_of(log), transactions, EpochCheck())
 
 
 def _other_log(run: Verification, path: Path) -> None:
@@ -184,7 +184,7 @@ def _other_log(run: Verification, path: Path) -> None:
     progress = run.options.progress
     options = LogOptions(
         deep=run.options.deep, max_message_bytes=run.options.max_message_bytes,
-        progress=None if progress is None else lambda walked: progress("", walked),
+        progress=None if progress is None else lambda checked_bytes: progress("", checked_bytes),
     )  # fmt: skip
     with Source(path, window_bytes=LOG_WINDOW_BYTES) as source:
         count(run, LogCheck(source, base, run.findings, Companions(), options).run())
