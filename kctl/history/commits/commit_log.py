@@ -1,6 +1,6 @@
 """Commits of groups and their times, from the log of __consumer_offsets: partition folders of brokers, or copies.
 
-Rows are commits that took effect, in that order (rules: kctl.segment.format.offset_commits), decoded into Arrow
+Rows are commits, in the order in which they took effect (rules: kctl.segment.format.offset_commits), decoded into Arrow
 batches. Damage and read failures are rows with only `error` set: other rows remain valid, and the report states that
 some are missing. A copy of a log that a broker writes to may end within a batch; that is not damage.
 """
@@ -132,7 +132,7 @@ def read_log(
         reader.is_last = files is log.segments[-1]
         with Source(files.log, window_bytes=PIECE_BYTES) as source:
             yield from _batches_of(reader.read(source, str(source.path)), number, span)
-    yield from _ended(reader, str(log.path))
+    yield from _failures(reader, str(log.path))
 
 
 def read_fetched(pieces: Iterable[bytes], number: int, span: Span = EVERYTHING) -> Iterator[pa.RecordBatch]:
@@ -150,7 +150,7 @@ def read_fetched(pieces: Iterable[bytes], number: int, span: Span = EVERYTHING) 
             file.flush()
             with Source(Path(file.name), window_bytes=PIECE_BYTES) as source:
                 yield from _batches_of(reader.read(source, name), number, span)
-    yield from _ended(reader, name)
+    yield from _failures(reader, name)
 
 
 def _batches_of(
@@ -162,7 +162,7 @@ def _batches_of(
             yield batch
 
 
-def _ended(reader: _CommitLogReader, name: str) -> Iterator[pa.RecordBatch]:
+def _failures(reader: _CommitLogReader, name: str) -> Iterator[pa.RecordBatch]:
     """Yield the read failures."""
     if reader.pending.untracked:
         reader.notes.damage(f"{name}: {reader.pending.untracked} commits were skipped: too many open transactions")
@@ -191,7 +191,7 @@ class _CommitLogReader:
         self.pending: PendingCommits[GroupPartition, OffsetCommit] = self._plain.pending
 
     def read(self, source: Source, name: str) -> Iterator[Commits | list[OffsetCommit]]:
-        """Yield the commits of a segment that take effect, in order. name: of the segment, in messages."""
+        """Yield the commits of a segment that take effect, in order. name: the segment's name in messages."""
         position, size, plain = 0, PIECE_BYTES, 1
         while position < source.size:
             commits, next_position = read_piece(source, position, size)
