@@ -311,7 +311,7 @@ def _number(data: _Bytes, at: Ints, width: int) -> Ints:
 
 
 class _ValueColumns(NamedTuple):
-    """The value fields of each record; 0 if it has no value. good: False if the version is unknown or data is missing."""
+    """The value fields of each record; 0 without a value. good: False for an unknown version or a truncated value."""
 
     offset: Ints
     leader_epoch: Ints
@@ -341,7 +341,7 @@ def _values(data: _Bytes, at: Ints, end: Ints, selected: Flags) -> _ValueColumns
 
 
 def _keys(data: memoryview, at: Ints, end: Ints, selected: Flags) -> tuple[list[GroupPartition], Ints, Flags]:
-    """Return the distinct keys of the selected records, each record's index into them, and whether its key is readable."""
+    """Return the selected records' distinct keys, each record's index into them, and whether its key is readable."""
     readable = np.ones(len(selected), dtype=bool)
     places = np.flatnonzero(selected)
     # Treat the piece as adjacent binary values, every second one a key: Arrow extracts them without a loop.

@@ -153,8 +153,8 @@ def times_of_logs(
 ) -> CommitTimes:
     """Return the commit times for snapshots of these passes. Logs are read one by one, which limits memory.
 
-    span: a range of groups; it should have no start time, because the last commits of stopped groups are old. report: called for
-    each unreadable part of a log.
+    span: a range of groups; it should have no start time, because the last commits of stopped groups are old. report:
+    called for each unreadable part of a log.
     """
 
     return _times_of((read_logs([log], span) for log in logs), passes, report)
@@ -235,7 +235,7 @@ def _last_until(times: Ints, moment: Ints, low: Ints, high: Ints) -> Ints:
 
 
 def _codes(batch: pa.RecordBatch, codes: dict[_Key, int], *, grow: bool) -> Ints:
-    """Return the code of each row's group, topic and partition. grow: add new keys; otherwise their code is -1."""
+    """Return the code of each row's group, topic and partition. grow: add new keys; else their code is -1."""
     begins = differs(batch.column("partition"))
     for name in NAMES[:2]:
         begins |= differs(batch.column(name))

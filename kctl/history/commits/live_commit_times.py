@@ -50,7 +50,7 @@ def _check_cluster(client: ClusterClient, stored: str | None) -> None:
 
 
 def _partitions(client: ClusterClient, groups: Names) -> set[int] | None:
-    """Return the partitions of the topic that hold the groups' commits; None: all, if groups are selected by pattern."""
+    """Return the topic's partitions that hold the groups' commits; None: all, if groups are selected by pattern."""
     topic = client.metadata([TOPIC]).topics.get(TOPIC)
     if topic is None or not groups.exact or len(groups.exact) < len(groups.patterns):
         return None

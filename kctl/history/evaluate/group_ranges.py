@@ -1,7 +1,7 @@
 """Distribute the groups of a snapshot store over tasks: planned from one file, before Spark has started.
 
-Files of the store are sorted by group first, and record which groups each row group covers. So a task with a range of groups
-reads little else, and all rows of a partition are in one task without a shuffle. The newest valid file shows the
+Files of the store are sorted by group first, and record which groups each row group covers. So a task with a range of
+groups reads little else, and all rows of a partition are in one task without a shuffle. The newest valid file shows the
 distribution of the rows: by its row groups if it has many, else by the names of its groups.
 """
 
@@ -52,7 +52,10 @@ def group_ranges(
 
 
 def split(weights: Iterable[tuple[str, int]], parts: int) -> list[GroupRange]:
-    """Return ranges of about the same weight, split between groups. weights: pairs of group and weight, in any order."""
+    """Return ranges of about the same weight, split between groups.
+
+    weights: pairs of group and weight, in any order.
+    """
     by_name: dict[str, int] = {}
     for name, weight in weights:
         by_name[name] = by_name.get(name, 0) + weight

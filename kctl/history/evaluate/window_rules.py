@@ -174,7 +174,8 @@ def _statuses(rows: Rows, places: _Places, chosen: Ints, rules: WindowRules) -> 
     verdict[last_place(_changed(rows))[at] <= begin] = Status.STALL
     verdict[last_place(judged & (behind <= rules.allowed_lag))[at] >= begin] = Status.OK
     verdict[_rewound(rows, at, begin, rules)] = Status.REWIND
-    caught_up = rows.end.value[places.next_end[begin]] <= rows.committed.value[at]  # log ends never decrease in a history
+    # Log ends never decrease in a history.
+    caught_up = rows.end.value[places.next_end[begin]] <= rows.committed.value[at]
     stopped, stopped_owned = _stopped(rows, at, begin)
     unowned, owned = result, result.copy()
     unowned[doubtful] = np.where(stopped & ~caught_up, np.int8(Status.STOP), verdict)

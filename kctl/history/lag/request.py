@@ -25,9 +25,9 @@ class LagQuery:
     snapshots are read. since_ms: the newest complete pass (None: there is none); anything missing from it was
     deleted. began_ms: the first pass that is read. long_ago_ms: a much older pass (None: there is none), of which only
     commits are read; a group without newer commits is stale (kctl.history.lag.status.Standing.STALE). states: group
-    states, in lower case; None: all. judged: there is history to judge by. offsets_logs: log dirs or partition folders of
-    __consumer_offsets, visible to every executor, for commit times. commit_times: commit times that are already known.
-    passes: all passes that are read, if commit times are requested.
+    states, in lower case; None: all. judged: there is history to judge by. offsets_logs: log dirs or partition folders
+    of __consumer_offsets, visible to every executor, for commit times. commit_times: commit times that are already
+    known. passes: all passes that are read, if commit times are requested.
     """
 
     store: str | None

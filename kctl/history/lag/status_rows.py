@@ -1,7 +1,7 @@
 """The rows of `kctl history lag` and `kctl spark lag`: a partition of a group at one reading. Pure.
 
-A reading (lag.window) says how the offsets moved. The rest comes from the cluster: the state of the group, the owner of
-the partition, the retention of the topic. A row combines them by the rules of kctl.history.lag.status and
+A reading (lag.window) describes how the offsets moved. The rest comes from the cluster: the state of the group, the
+owner of the partition, the retention of the topic. A row combines them by the rules of kctl.history.lag.status and
 kctl.history.retention.deletion.
 
 - status: Burrow's status of a partition with or without an owner, or OK if the group's standing to the topic raises no
@@ -175,8 +175,9 @@ class Surroundings(NamedTuple):
     state: of the group; "Dead" if it was deleted. commit_deleted: later snapshots do not have the commit. owner: None
     if the partition is not assigned. topic_owned, topic_unchanged_ms: over the group's partitions of the topic, see
     kctl.history.lag.status.standing_of. oldest_timestamp_ms: of the log's first record. size_bytes: of the leader's
-    replica. points: of the log, oldest first. markers: at the end of the log. allowed_lag: of the window rules.
-    began_ms: time of the first snapshot read. judged: there is history. commit_ms: time of the last commit.
+    replica. points: known ends of the log, oldest first. markers: control records at its end. allowed_lag: of the
+    window rules. began_ms: time of the first snapshot read. judged: there is history. commit_ms: time of the last
+    commit.
     """
 
     state: str | None = None
@@ -221,7 +222,7 @@ def partition_status(
     standing = Standing.DEAD if around.commit_deleted else _standing(around)
     owned = around.owner is not None
     verdict = reading.status_owned if owned else reading.status
-    open_ = undecided(offsets, around.last_stable_offset)
+    undecided_messages = undecided(offsets, around.last_stable_offset)
     worst = span.worst_owned if owned else span.worst_status
     times = _times(offsets, reading, around)
     result, owner = times.deletion, around.owner
@@ -240,7 +241,7 @@ def partition_status(
         log_end_offset=offsets.end,
         lag=reading.lag,
         lost=reading.lost,
-        undecided=open_,
+        undecided=undecided_messages,
         control_records=times.control_records,
         time_lag_ms=times.age_ms,
         time_lag_at_least_ms=times.least_ms,
@@ -261,7 +262,7 @@ def partition_status(
         lag_before=span.lag_before,
         peak_lag=span.peak_lag,
         worst_status=alarm_of(worst, standing).name if around.judged else None,
-        held_by_transaction=None if open_ is None else 0 < open_ == reading.lag,
+        held_by_transaction=None if undecided_messages is None else 0 < undecided_messages == reading.lag,
         ahead=reading.ahead,
     )
 

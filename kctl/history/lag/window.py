@@ -1,4 +1,4 @@
-"""Rules of the verdict over a window of snapshots. kctl.history.evaluate.window_rules computes it.
+"""Rules for the verdict over a window of snapshots. kctl.history.evaluate.window_rules computes the verdict.
 
 A snapshot has committed offset, log start and log end, but not the commit time. Therefore:
 

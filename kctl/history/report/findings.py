@@ -62,7 +62,7 @@ def findings(
 def _urgency(finding: ReportFinding) -> tuple[bool, float]:
     """Return the sort key: causes of stale values, offline or full log dirs, then by due time.
 
-    Otherwise the order is kept.
+    Ties keep their order.
     """
     never = _NEVER_DUE.get(finding.kind, float("inf"))
     return finding.severity is not State.ERR, never if finding.due_ms is None else finding.due_ms
@@ -123,7 +123,7 @@ def _of_group(now: GroupStatus, partitions: Sequence[PartitionStatus]) -> Iterat
 
 
 def _burrow(partitions: Sequence[PartitionStatus]) -> str | None:
-    """Return the Burrow status of the worst partition, which the report's raised status hides."""
+    """Return the Burrow status of the worst partition. Its row may show a status that the report raised."""
     worst = partitions[0] if partitions else None
     if worst is None or worst.status in _VERDICTS:
         return None if worst is None else worst.status
@@ -133,7 +133,7 @@ def _burrow(partitions: Sequence[PartitionStatus]) -> str | None:
 def _is_held(partitions: Sequence[PartitionStatus]) -> bool:
     """Return True if open transactions hide all unread messages of stalled partitions from the group.
 
-    They do for readers with isolation.level=read_committed.
+    This happens only to consumers with isolation.level=read_committed.
     """
     stalled = [row for row in partitions if row.status in {"STOP", "STALL"}]
     return bool(stalled) and all(row.held_by_transaction for row in stalled)
@@ -182,7 +182,7 @@ def _rate(per_s: float) -> str:
 
 
 def _since(timeline: Sequence[StatusSpan], status: str | None, span: ReportSpan) -> tuple[datetime | None, bool]:
-    """Return when the status began, and True if that was before the span. Gaps without another status do not end it."""
+    """Return when the status began, and True if that was before the span. Buckets without a status are skipped."""
     first: int | None = None
     for each in reversed(timeline):
         if each.status in {None, State.UNKNOWN}:

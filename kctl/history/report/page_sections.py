@@ -12,14 +12,15 @@ from kctl.history.report.page_cells import UNKNOWN, safe
 from kctl.history.report.texts import gap_text, growth_text, passes_text
 from kctl.history.report.verdict import DAY_MS, WEEK_MS
 
-# The section with the row of a finding; the script filters its table by the name or the words.
+# The section with the row of a finding. The script filters the section's table by the name; for a broker, by
+# _SILENT_FILTER.
 _SECTIONS = {
     FindingKind.GROUP: "groups",
     FindingKind.LOG_DIR: "log-dirs",
     FindingKind.TOPIC: "topics",
     FindingKind.BROKER: "log-dirs",
 }
-_OF_BROKER = "no response"
+_SILENT_FILTER = "no response"
 
 
 def cluster_text(report: Report) -> str:
@@ -46,7 +47,7 @@ def findings_html(report: Report) -> str:
 
 def _finding(finding: ReportFinding, span: ReportSpan) -> str:
     broker = "" if finding.broker is None else f" on broker {finding.broker}"
-    words = _OF_BROKER if finding.kind is FindingKind.BROKER else finding.name
+    words = _SILENT_FILTER if finding.kind is FindingKind.BROKER else finding.name
     section = _SECTIONS.get(finding.kind)
     link = f'href="#{section}" data-words="{safe(words)}"' if section else 'href="#lacking"'
     due = "" if finding.due_ms is None else f'<b class="due">{_due(finding.due_ms, span.to_at)}</b>'
@@ -160,5 +161,5 @@ def _time_lag(report: Report) -> str:
 
 
 def limited_text(prefix: str, shown: int, count: int) -> str:
-    """Return how many of all rows a limited table has; empty if it has all."""
+    """Return how many of all rows a limited table shows; empty if it shows all."""
     return f"{prefix} {shown:,} of {count:,}." if shown < count else ""

@@ -31,7 +31,7 @@ class Deletion(NamedTuple):
 
     @property
     def eta_ms(self) -> int | None:
-        """Return the earlier of both."""
+        """Return the earlier of the two."""
         if self.by_time_ms is None or self.by_bytes_ms is None:
             return self.by_bytes_ms if self.by_time_ms is None else self.by_time_ms
         return min(self.by_time_ms, self.by_bytes_ms)
@@ -94,10 +94,10 @@ def loss_eta_ms(
     """Return when the group first loses a message at the current rates.
 
     Deletion advances at the production rate. A group that reads a share of the produced messages is overtaken
-    1 ÷ (1 − share) times later; a group that reads as fast is never overtaken. A group with an unknown rate counts as
-    stopped. Without production only retention.ms deletes, and a group that reads at all is assumed to be in time.
-    keeps_up (kctl.lag.rates): the rates differ only by the sampling times: the group loses only messages that may be
-    deleted at once.
+    1 ÷ (1 − share) times later; a group that reads all of them is never overtaken. A group with an unknown rate counts
+    as stopped. Without production only retention.ms deletes, and a group that reads at all is assumed to be in time.
+    keeps_up (kctl.lag.rates): the rates differ only because of the sampling times, so the group loses only messages
+    that may be deleted at once.
     """
     eta = due.eta_ms
     if eta is None or eta == 0:

@@ -1,7 +1,7 @@
 """Distribute the brokers to read over tasks: planned in kctl's main process with one Metadata request.
 
 A share keeps a leader's partitions together, so that a task sends few requests. There are at most `parallelism` shares:
-starting a Python worker costs more than it saves.
+starting more Python workers costs more than it saves.
 """
 
 from __future__ import annotations

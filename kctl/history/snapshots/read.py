@@ -72,7 +72,7 @@ def read_sorted(
 
 
 def _reported(stream: Iterator[pa.RecordBatch], table: str, number: int, total: int) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of a file; report it when its first batch is read. A merge needs that of every file first."""
+    """Yield the batches of a file; report it when its first batch is read. A merge starts with these."""
     first = next(stream, None)
     read_progress.report(f"reading {table}", number, total, "files")
     if first is not None:
