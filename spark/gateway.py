@@ -81,7 +81,7 @@ class Gateway:
                     hint="raise --timeout, or use -v to see Spark's log",
                 )
             time.sleep(_POLL_S)
-        with _announced(*_read_address(self._address_file)):
+        with _published(*_read_address(self._address_file)):
             from pyspark.java_gateway import launch_gateway
 
             self._py4j = launch_gateway()  # type: ignore[no-untyped-call]  # pyspark leaves it untyped
@@ -149,7 +149,7 @@ def _read_address(path: Path) -> tuple[int, str]:
 
 
 @contextmanager
-def _announced(port: int, secret: str) -> Iterator[None]:
+def _published(port: int, secret: str) -> Iterator[None]:
     """Publish the gateway in the environment, where pyspark looks for a running one. No child starts meanwhile."""
     names = {"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}
     os.environ.update(names)

@@ -111,7 +111,7 @@ class SparkDriver:
                 raise
         finally:
             self._session = None
-            _forget()
+            _reset_pyspark()
             self._stack.close()
         if self._interrupted:  # later failures are due to the killed JVM
             raise KeyboardInterrupt
@@ -265,7 +265,7 @@ class SparkDriver:
             conf.set("spark.master", self.settings.master_url)
         if self.settings.embedded or submitted:
             _name_user(gateway.jvm)
-        with _own_interrupts():
+        with _preserved_interrupts():
             context = SparkContext(conf=conf, gateway=gateway)
         if submitted:  # partitions of sources are listed on this machine, possibly under the executors' Python
             folders = [context.environment.get("PYTHONPATH"), *packages_folders()]
@@ -340,7 +340,7 @@ def _quiet_logging() -> Iterator[None]:
 
 
 @contextmanager
-def _own_interrupts() -> Iterator[None]:
+def _preserved_interrupts() -> Iterator[None]:
     """Restore the SIGINT handler. SparkContext's own would cancel its jobs over a connection that is in use."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -352,7 +352,7 @@ def _own_interrupts() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _forget() -> None:
+def _reset_pyspark() -> None:
     """Clear pyspark's references to its gateway. They outlive the JVM, but the next driver needs a new gateway."""
     import sys
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
 
 
-class _Ends(Protocol):
+class _LogBounds(Protocol):
     @property
     def start(self) -> int: ...
 
@@ -53,7 +53,7 @@ def partitions_of(rows: Iterable[StartOffset]) -> set[TopicPartition]:
 def share_rows(
     group: Group,
     starts: Iterable[StartOffset],
-    offsets: Mapping[TopicPartition, _Ends],
+    offsets: Mapping[TopicPartition, _LogBounds],
     topics: Collection[str] | None,
 ) -> Iterator[LagRow]:
     """Return the rows of a share group, without clients: all subscribed members share each partition."""

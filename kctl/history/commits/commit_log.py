@@ -87,7 +87,7 @@ def offsets_logs(paths: Sequence[Path]) -> list[PartitionLog]:
         elif holds_segments(path):
             result.append(partition_log(path))
         else:
-            result += _of_log_dir(path)
+            result += _logs_in(path)
     result += [partition_log_of_files(each) for each in files.values()]
     by_partition: dict[object, PartitionLog] = {}
     for log in result:
@@ -98,7 +98,7 @@ def offsets_logs(paths: Sequence[Path]) -> list[PartitionLog]:
     return list(by_partition.values())
 
 
-def _of_log_dir(path: Path) -> list[PartitionLog]:
+def _logs_in(path: Path) -> list[PartitionLog]:
     folders = [each for each in partition_folders(path) if parse_folder_name(each.name)[::2] == (TOPIC, None)]
     result = [partition_log(each) for each in folders if any(file.suffix == ".log" for file in each.iterdir())]
     if not result:
@@ -242,10 +242,12 @@ class _CommitLogReader:
 
 
 def _batch(events: Commits | list[OffsetCommit], number: int | None, span: Span) -> pa.RecordBatch:
-    return _of_columns(events, number, span) if isinstance(events, Commits) else _of_rows(events, number, span)
+    if isinstance(events, Commits):
+        return _batch_of_columns(events, number, span)
+    return _batch_of_rows(events, number, span)
 
 
-def _of_columns(commits: Commits, number: int | None, span: Span) -> pa.RecordBatch:
+def _batch_of_columns(commits: Commits, number: int | None, span: Span) -> pa.RecordBatch:
     selected = np.ones(len(commits), dtype=bool)
     if span.from_ms is not None:
         selected &= commits.at_ms >= span.from_ms
@@ -285,7 +287,7 @@ def _constant(number: int | None, size: int) -> pa.Array:
     return numeric(np.full(size, min(number, 2**31 - 1), dtype=np.int32), pa.int32())
 
 
-def _of_rows(events: list[OffsetCommit], number: int | None, span: Span) -> pa.RecordBatch:
+def _batch_of_rows(events: list[OffsetCommit], number: int | None, span: Span) -> pa.RecordBatch:
     rows = [
         (
             each.at_ms, *each.key, each.committed_offset, each.commit_ms, each.leader_epoch, each.transactional,

@@ -123,12 +123,12 @@ class CommitTimes:
     def beside(self, batches: Iterable[pa.RecordBatch], *, slack_ms: int = SLACK_MS) -> Iterator[pa.RecordBatch]:
         """Yield rows of the store's table `commits` with a column `commit_ms`; null: unknown."""
         for batch in batches:
-            value, is_known = self._of_rows(batch, slack_ms)
+            value, is_known = self._match(batch, slack_ms)
             result = numeric(value, pa.int64(), is_known)
             wider = pa.schema([*batch.schema, pa.field(COLUMN, pa.int64())])
             yield pa.RecordBatch.from_arrays([*batch.columns, result], schema=wider)
 
-    def _of_rows(self, batch: pa.RecordBatch, slack_ms: int) -> tuple[Ints, Flags]:
+    def _match(self, batch: pa.RecordBatch, slack_ms: int) -> tuple[Ints, Flags]:
         at, committed = numbers(batch.column("at_ms")), nullable(batch.column("committed_offset"))
         code = _codes(batch, self.codes, grow=False)
         value, is_known = np.zeros(batch.num_rows, dtype=np.int64), np.zeros(batch.num_rows, dtype=bool)

@@ -122,7 +122,7 @@ def plan_live(
     markers, marker_errors = fetch_markers(client, _behind(snapshot, request, max_lag=MAX_LAG))
     last = live_pass(snapshot, at_ms, _by_name(points), _by_name(markers))
     plan = _live_plan(opened, (*earlier, last), snapshot, request)
-    return replace(plan, notes=(*plan.notes, *_without_markers(marker_errors)))
+    return replace(plan, notes=(*plan.notes, *_marker_notes(marker_errors)))
 
 
 _Value = TypeVar("_Value")
@@ -132,7 +132,7 @@ def _by_name(by_partition: Mapping[TopicPartition, _Value]) -> dict[tuple[str, i
     return {(tp.topic, tp.partition): each for tp, each in by_partition.items()}
 
 
-def _without_markers(errors: Mapping[TopicPartition, KctlError]) -> list[str]:
+def _marker_notes(errors: Mapping[TopicPartition, KctlError]) -> list[str]:
     """Return a note if control records are unknown. This is no failure: the lag is known without them."""
     if not errors:
         return []

@@ -83,7 +83,7 @@ def _group(row: GroupReport, partitions: Sequence[PartitionStatus], span: Report
         kind=FindingKind.GROUP,
         name=now.group,
         broker=None,
-        what=", ".join(_of_group(now, partitions)),
+        what=", ".join(_problems(now, partitions)),
         advice=_advice(now, partitions),
         since=since,
         due_ms=now.loss_ms,
@@ -99,12 +99,12 @@ _VERDICTS = {
 }
 
 
-def _of_group(now: GroupStatus, partitions: Sequence[PartitionStatus]) -> Iterator[str]:
+def _problems(now: GroupStatus, partitions: Sequence[PartitionStatus]) -> Iterator[str]:
     status = _burrow(partitions)
     verdict = _VERDICTS.get(status or "")
     if _is_held(partitions):
         yield "waits for an open transaction"
-    elif _is_set_back(partitions) and status != "REWIND":
+    elif _was_rewound(partitions) and status != "REWIND":
         yield f"{_VERDICTS['REWIND']}, and since then the group {verdict}"
     elif verdict:
         yield verdict
@@ -139,7 +139,7 @@ def _is_held(partitions: Sequence[PartitionStatus]) -> bool:
     return bool(stalled) and all(row.held_by_transaction for row in stalled)
 
 
-def _is_set_back(partitions: Sequence[PartitionStatus]) -> bool:
+def _was_rewound(partitions: Sequence[PartitionStatus]) -> bool:
     """Return True if an offset went back within the span and has not been reached again."""
     return any(
         "REWIND" in {row.status, row.worst_status} and row.status in {"STOP", "STALL", "REWIND"} for row in partitions
@@ -153,10 +153,10 @@ def _advice(now: GroupStatus, partitions: Sequence[PartitionStatus]) -> str:
         return "check whether the topic was recreated or truncated, and set the offset with `kctl group reset-offsets`"
     if _is_held(partitions):
         return "the producer hangs or has exited: find it with `kctl transaction hanging`, then abort the transaction"
-    if _is_set_back(partitions) and status != "REWIND":
-        return f"check whether the reset was intended; {_of_consumers(now, worst)}"
+    if _was_rewound(partitions) and status != "REWIND":
+        return f"check whether the reset was intended; {_consumer_advice(now, worst)}"
     if status in {"STOP", "STALL"}:
-        return _of_consumers(now, worst)
+        return _consumer_advice(now, worst)
     if status == "REWIND":
         return "the offsets were reset or an old commit arrived late: check whether that was intended"
     if now.consumed_per_s is not None and now.produced_per_s is not None and now.consumed_per_s < now.produced_per_s:
@@ -164,7 +164,7 @@ def _advice(now: GroupStatus, partitions: Sequence[PartitionStatus]) -> str:
     return "raise the topics' retention until the group catches up; estimate it with `kctl history retention --what-if`"
 
 
-def _of_consumers(now: GroupStatus, worst: PartitionStatus | None) -> str:
+def _consumer_advice(now: GroupStatus, worst: PartitionStatus | None) -> str:
     if now.state == "Empty":
         return "the group has no members: start its consumers"
     stuck = worst is not None and worst.status == "STALL"

@@ -93,9 +93,9 @@ class SeriesWatch:
         groups, topics = batch.column("group"), batch.column("topic")
         begins = np.flatnonzero(differs(groups) | differs(topics)).tolist()
         for begin, end in zip(begins, [*begins[1:], batch.num_rows], strict=True):
-            self._of(groups[begin].as_py()).push(topics[begin].as_py(), rows.cut(begin, end))
+            self._group_of(groups[begin].as_py()).push(topics[begin].as_py(), rows.cut(begin, end))
 
-    def _of(self, name: str) -> _Group:
+    def _group_of(self, name: str) -> _Group:
         """Return the accumulator of a group; a new name ends the group before it."""
         if self._group is None or self._group.name != name:
             self._end()

@@ -118,16 +118,16 @@ def overview_html(report: Report) -> str:
         [
             _tile("log dirs offline, of " + f"{totals.log_dir_count:,}", f"{totals.offline_log_dirs:,}",
                   "ERR" if totals.offline_log_dirs else ""),
-            _tile("next full disk in", _some(totals.next_full_ms, format_due), _urgency(totals.next_full_ms)),
+            _tile("next full disk in", _or_unknown(totals.next_full_ms, format_due), _urgency(totals.next_full_ms)),
             _tile(f"groups in ERR, of {groups(totals.group_count)}", groups(totals.groups_err),
                   "ERR" if totals.groups_err else ""),
             _tile("groups in WARN", groups(totals.groups_warn), "WARN" if totals.groups_warn else ""),
-            _tile("next loss in", _some(totals.next_loss_ms, format_due), _urgency(totals.next_loss_ms)),
-            _tile("lost, messages", _some(totals.lost, _count), "ERR" if lost else ""),
-            _tile("lag, messages", _some(totals.lag, _count)),
+            _tile("next loss in", _or_unknown(totals.next_loss_ms, format_due), _urgency(totals.next_loss_ms)),
+            _tile("lost, messages", _or_unknown(totals.lost, _count), "ERR" if lost else ""),
+            _tile("lag, messages", _or_unknown(totals.lag, _count)),
             _tile("longest time lag", _time_lag(report)),
             _tile("bytes of all replicas", format_size(totals.replicas_bytes)),
-            _tile("growth", _some(totals.growth_bytes_per_hour, growth_text)),
+            _tile("growth", _or_unknown(totals.growth_bytes_per_hour, growth_text)),
             _tile("topics", _count(totals.topic_count)),
             _tile(f"brokers, {silent:,} not responding" if silent else "brokers", _count(totals.broker_count),
                   "ERR" if silent else ""),
@@ -143,7 +143,7 @@ def _count(count: int) -> str:
     return f"{count:,}"
 
 
-def _some(value: Any, show: Callable[[Any], str]) -> str:
+def _or_unknown(value: Any, show: Callable[[Any], str]) -> str:
     return UNKNOWN if value is None else show(value)
 
 

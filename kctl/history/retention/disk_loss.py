@@ -108,12 +108,12 @@ def losses(readers: Iterable[ConsumingGroup], duration_ms: int) -> list[GroupLos
     by_group: dict[str, list[ConsumingGroup]] = {}
     for reader in readers:
         by_group.setdefault(reader.group, []).append(reader)
-    rows = [_of_group(group, rows, duration_ms) for group, rows in by_group.items()]
+    rows = [_group_loss(group, rows, duration_ms) for group, rows in by_group.items()]
     result = [row for row in rows if row.unread or row.deleted]
     return sorted(result, key=lambda row: (-row.deleted, -row.sole, -row.unread, row.group))
 
 
-def _of_group(group: str, readers: list[ConsumingGroup], duration_ms: int) -> GroupLoss:
+def _group_loss(group: str, readers: list[ConsumingGroup], duration_ms: int) -> GroupLoss:
     lags = [(reader, lag_in(reader, duration_ms) or 0) for reader in readers]
     deleted = sum(deleted_in(reader, duration_ms) for reader in readers)
     return GroupLoss(

@@ -101,7 +101,7 @@ def freed(log: KnownLog, config: LogConfig, now_ms: int) -> Freed | None:
     segment = max(config.segment_bytes or 0, 0)
     end = log.ends[-1].offset
     over = _excess(log.size_bytes, config.retention_bytes)
-    min_cut, max_cut = _cut(log, config.retention_ms, now_ms)
+    min_cut, max_cut = _first_retained(log, config.retention_ms, now_ms)
     most = max(over, _bytes_before(log, max_cut))
     least = max(over - segment, _bytes_before(log, min_cut) - segment, 0)
     by_bytes = start + _ceil_div((end - start) * over, log.size_bytes) if over else start
@@ -118,7 +118,7 @@ def _ceil_div(amount: int, divisor: int) -> int:
     return -(-amount // divisor)
 
 
-def _cut(log: KnownLog, retention_ms: int | None, now_ms: int) -> tuple[int, int]:
+def _first_retained(log: KnownLog, retention_ms: int | None, now_ms: int) -> tuple[int, int]:
     """Return the lower and upper bound of the first offset that is young enough to be retained."""
     start = log.log_start_offset or 0
     if retention_ms is None or retention_ms < 0:

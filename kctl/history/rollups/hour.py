@@ -196,7 +196,7 @@ def _runs(
     for batch in batches:
         if batch.num_rows == 0:
             continue
-        for result, run in _of_batch(batch, tail, key, times, figures):
+        for result, run in _batch_runs(batch, tail, key, times, figures):
             if open_ is not None and open_[0] == result:
                 open_[1].add(run)
                 continue
@@ -208,7 +208,7 @@ def _runs(
         yield open_
 
 
-def _of_batch(
+def _batch_runs(
     batch: pa.RecordBatch,
     tail: pa.RecordBatch | None,
     key: tuple[str, ...],

@@ -76,7 +76,7 @@ def run(
     while True:
         interval_ms = None if schedule.every_s is None else round(schedule.every_s * 1000)
         late_s = 0.0 if schedule.every_s is None else clock.steady_s() - started_s - number * schedule.every_s
-        pass_report = _one(store, take_pass, clock, interval_ms=interval_ms, missed=missed)
+        pass_report = _take_and_store(store, take_pass, clock, interval_ms=interval_ms, missed=missed)
         yield replace(pass_report, missed_because=missed_because)
         if schedule.every_s is None:
             keeper.work(None)
@@ -105,7 +105,7 @@ def _slowest_phase(pass_report: PassReport, late_s: float) -> str:
     return f"{what} took {format_duration(longest_ms)} in the previous pass"
 
 
-def _one(
+def _take_and_store(
     store: Store, take_pass: Callable[[int], Pass], clock: SnapshotClock, *, interval_ms: int | None, missed: int
 ) -> PassReport:
     at_ms, started_s = clock.now_ms(), clock.steady_s()
