@@ -111,7 +111,7 @@ def embedded_command(java: Path, settings: SparkSettings, *, folder: Path, archi
 
 
 def _words(conf: Mapping[str, str], key: str) -> list[str]:
-    """Split a setting into words as a shell does. Raises UsageError that omits the value."""
+    """Split a setting into words as a shell does. Raises UsageError; its message omits the value."""
     try:
         return shlex.split(conf.get(key, ""))
     except ValueError as exc:

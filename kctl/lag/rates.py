@@ -5,7 +5,7 @@ interpolated (as in kafka-lag-exporter), but never extrapolated: a message older
 the age of that observation.
 
 A group that keeps up is rarely at the log end when observed: it commits periodically, and messages are written
-meanwhile. That distance does not grow, and the difference of its rates is an artifact of when it was observed.
+meanwhile. That distance does not grow, and the difference between its rates is an artifact of when it was observed.
 `keeps_up` distinguishes it from a group that falls behind.
 """
 

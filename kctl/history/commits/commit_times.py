@@ -168,7 +168,7 @@ def times_of_cluster(
     *,
     report: Callable[[str], None],
 ) -> CommitTimes:
-    """Return `times_of_logs` by Fetch from a live cluster, one partition of the topic after the other (None: all).
+    """Return `times_of_logs` by Fetch from a live cluster, one partition of the topic at a time (None: all).
 
     report: also called for each unreadable partition. Raises the errors of ClusterClient if nothing is readable.
     """

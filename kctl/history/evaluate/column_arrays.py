@@ -112,7 +112,7 @@ def numeric(values: npt.NDArray[Any], kind: pa.DataType, valid: Flags | None = N
 
 
 def chosen(batch: pa.RecordBatch, names: Sequence[str], places: Ints) -> list[pa.Array]:
-    """Return the values of the named columns at `places`; all rows: the columns unchanged."""
+    """Return the values of the named columns at `places`; the columns themselves if `places` is all rows."""
     if len(places) == batch.num_rows:
         return [batch.column(name) for name in names]
     indices = numeric(places, pa.int64())

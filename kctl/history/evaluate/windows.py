@@ -59,7 +59,7 @@ class _Tail:
 
 
 class Windows:
-    """An evaluator of batches, one after the other.
+    """An evaluator of a stream of batches.
 
     last_only: return only the last reading of each partition, for a report of one point in time. last_timed: time
     lags, rates and catch-up times, which evaluate.spans needs only in the last reading of a partition, are null in

@@ -44,7 +44,7 @@ class Standing(str, Enum):
     EMPTY = "empty"  # no members: it may be stopped, or assign partitions manually
     STALE = "stale"  # no members and no commits for a long time
     DEAD = "dead"  # the group was deleted
-    ABANDONED = "abandoned"  # the group has members, but none reads this topic any more
+    ABANDONED = "abandoned"  # the group has members, but they no longer read this topic
     DELETED = "deleted"  # the topic was deleted, only commits remain
     UNKNOWN = "unknown"
 

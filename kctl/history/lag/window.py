@@ -8,8 +8,8 @@ A snapshot has committed offset, log start and log end, but not the commit time.
   offset was first observed, but not before the start of the window. Burrow's rules (kctl.history.lag.status) then give
   `status`: no new offset for more than half of the window is STOP.
 - A member that owns the partition commits unchanged offsets too. `status_owned` is the verdict for a partition with an
-  owner: commits count at the time of their observation, and the verdict is never STOP. No new offset in the whole
-  window is STALL.
+  owner: without `commit_ms`, commits count at the time of their observation, so the verdict is never STOP. No new
+  offset in the whole window is STALL.
 - The rules use the lag end − committed, which includes messages that were deleted unread. A constant lag is not WARN.
 - A new window begins after a gap: where the partition had no commit, where the topic ID changed, and where the log end
   decreased (topic recreated, log truncated). Offsets before and after the gap are not comparable.

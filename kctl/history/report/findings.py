@@ -6,7 +6,7 @@
 - A log dir that is offline, full within a week, or nearly full. Log dirs on one volume are one finding.
 - A topic whose log cleaner is stalled (kctl.history.retention.tombstones).
 
-The severity of a group is its status. Log dirs are ERR if data is lost or will be within a day, otherwise WARN.
+The severity of a group is its status. Log dirs are ERR if they are offline or full within a day, otherwise WARN.
 """
 
 from __future__ import annotations

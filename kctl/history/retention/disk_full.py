@@ -99,7 +99,7 @@ def ceiling_bytes(config: LogConfig | None, written_per_hour: float | None, size
 
 
 def never_stops(config: LogConfig | None) -> bool:
-    """Return True if only a full disk ends the growth of such a log: no limit and no compaction."""
+    """Return True if only a full disk ends the growth of a log with these configs: no limit, no compaction."""
     if config is None or config.cleanup_policy is None:
         return False
     if compacts(config.cleanup_policy):

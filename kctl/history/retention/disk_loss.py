@@ -83,9 +83,9 @@ def deleted_in(reader: ConsumingGroup, duration_ms: int) -> int:
 
 
 def _deleted_by_time(reader: ConsumingGroup, duration_ms: int) -> int | None:
-    """Return the unread messages that retention.ms deletes within this time; None: the group reads, or unknown.
+    """Return the unread messages that retention.ms deletes within this time; None if the group reads, or if unknown.
 
-    The next unread message is deleted first. A message written now is deleted later, by the age of that message.
+    The next unread message is deleted first. A message written now is deleted later, by the age of that one.
     """
     if (reader.consumed_per_s or 0.0) > 0 or not reader.lag or reader.by_time_ms is None:
         return None

@@ -145,7 +145,7 @@ def topics_of(folders: Sequence[Path]) -> set[str]:
 def read_segments(
     folders: Sequence[Path], request: SegmentRequest, progress: Callable[[int, int], None] | None = None
 ) -> FilesReport:
-    """Read logs one after the other. An unreadable log is added to the failures."""
+    """Read logs one at a time. An unreadable log is added to the failures."""
     report = FilesReport()
     for number, folder in enumerate(folders):
         if progress is not None:

@@ -5,7 +5,7 @@ Kafka deletes whole segments from the start of a log, so the result is a range, 
 - by bytes: at most all bytes beyond retention.bytes, at least all but one segment.bytes;
 - by time: a segment is deleted when its newest record is older than retention.ms: at most all older bytes, at least
   all but one segment;
-- both delete from the start: the larger one counts.
+- both delete from the start of the log, so the larger amount counts.
 
 The write time of a message is interpolated between times with a known log end (kctl.lag.rates.LogEnd), and between the
 first record and the first of these times. Bytes are assumed to be spread evenly over offsets. Without "delete" in

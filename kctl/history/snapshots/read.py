@@ -36,7 +36,7 @@ def read_table(
 
     damaged: called for each unreadable file, whose remaining rows are missing. columns: only these. lower, upper:
     bounds of the first column of the sort key. dictionaries: return text dictionary-encoded. Raises OperationFailed if
-    compaction or expiry removed the files meanwhile.
+    compaction or expiry removed files while they were read.
     """
     part = Part(from_ms, to_ms, lower, upper)
     for hour, file in chosen_files(store, from_ms, to_ms, phase=f"reading {table}"):
