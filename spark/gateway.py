@@ -29,7 +29,7 @@ _MAX_LOG_BYTES = 256 * 1024
 
 
 class Gateway:
-    """A driver JVM. Entering the context starts it, leaving it always kills it."""
+    """A driver JVM. Entering the context starts the JVM, leaving the context always kills it."""
 
     def __init__(self, argv: Sequence[str], environment: Mapping[str, str], folder: Path, *, verbose: bool) -> None:
         self._argv = list(argv)

@@ -307,7 +307,7 @@ def _check_master(settings: SparkSettings) -> None:
 
 @contextmanager
 def _environment(selected: dict[str, str]) -> Iterator[None]:
-    """Give the variables that pyspark also reads in this process the JVM's values, then restore them."""
+    """Set the variables that pyspark also reads in this process to the JVM's values, then restore them."""
     names = {*FOREIGN_VARIABLES, "SPARK_HOME", "PYSPARK_PYTHON", "SPARK_LOCAL_IP"}
     before = {name: os.environ.get(name) for name in names}
     _set_environment({name: selected.get(name) for name in names})
@@ -341,7 +341,7 @@ def _quiet_logging() -> Iterator[None]:
 
 @contextmanager
 def _preserved_interrupts() -> Iterator[None]:
-    """Restore the SIGINT handler. SparkContext's own would cancel its jobs over a connection that is in use."""
+    """Restore the SIGINT handler after the block: SparkContext's would cancel jobs over a connection in use."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

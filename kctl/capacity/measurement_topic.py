@@ -143,7 +143,7 @@ def remove_leftover(client: ClusterClient, name: str, *, timeout_s: float) -> No
 
 
 class MeasurementTopic:
-    """The topic of this run. Call `create`, measure, and call `delete` in any case. Returned by `measurement_topic`."""
+    """The topic of this run. Call `create`, measure, and always call `delete`. Returned by `measurement_topic`."""
 
     def __init__(self, client: ClusterClient, options: MeasureOptions, topic_journal: journal.Journal) -> None:
         self._client, self._options, self._journal = client, options, topic_journal

@@ -1,4 +1,4 @@
-"""Warn about problems of a plan and about facts that it lacks. Each check is a generator of warnings."""
+"""Warn about problems of a plan and about missing inputs. Each check is a generator of warnings."""
 
 from __future__ import annotations
 

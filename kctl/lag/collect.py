@@ -142,7 +142,7 @@ def _read_again(
 
 
 def _commits_of(client: ClusterClient, groups: Mapping[str, Group], failed: dict[str, str]) -> dict[str, Committed]:
-    """Return what the groups have committed; failures are added to `failed`."""
+    """Return the committed offsets of the groups; failures are added to `failed`."""
     coordinators = {name: group.coordinator for name, group in groups.items()}
     names = [name for name, group in groups.items() if group.type != SHARE]
     committed: dict[str, Committed] = {}
@@ -165,7 +165,7 @@ def _commits_beyond_end(
 
 
 def all_groups(client: ClusterClient, *, members: bool) -> Groups:
-    """Return every group with its state, described with members only if it can have some."""
+    """Return every group with its state. members: describe the groups that can have members, too."""
     listed = list_groups(client)
     names = [
         name

@@ -182,7 +182,7 @@ def read_logs(logs: Iterable[PartitionLog], span: Span = EVERYTHING) -> Iterator
 
 
 class _CommitLogReader:
-    """Reads a log over its segments: pieces of ordinary batches as columns, other batches one by one."""
+    """A reader of a log's segments: pieces of ordinary batches as columns, other batches one by one."""
 
     def __init__(self, notes: CommitNotes) -> None:
         self.notes = notes

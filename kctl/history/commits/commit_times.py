@@ -222,7 +222,7 @@ def _non_decreasing(at: Ints, begin: Ints) -> Ints:
 
 
 def _last_until(times: Ints, moment: Ints, low: Ints, high: Ints) -> Ints:
-    """Return, for each moment, the end of the times in [low, high) up to it. The times are sorted."""
+    """Return, for each moment, the end index of the sorted times in [low, high) that are not after it."""
     low, high = low.copy(), high.copy()
     open_ = np.flatnonzero(low < high)
     while len(open_):

@@ -184,7 +184,7 @@ def _statuses(rows: Rows, places: _Places, chosen: Ints, rules: WindowRules) -> 
 
 
 def _changed(rows: Rows) -> Flags:
-    """Return the rows in which an offset is observed first."""
+    """Return the rows in which an offset is first observed."""
     changed: Flags = rows.cut.copy()
     changed[1:] |= rows.committed.value[1:] != rows.committed.value[:-1]
     return changed

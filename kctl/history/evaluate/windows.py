@@ -152,7 +152,7 @@ def _key(batch: pa.RecordBatch, place: int) -> _Key:
 
 
 def _first_rows(batch: pa.RecordBatch) -> Flags:
-    """Return where group, topic or partition differ from the row before."""
+    """Return where group, topic or partition differs from the row before."""
     result = differs(batch.column("partition"))
     for name in ("group", "topic"):
         result |= differs(batch.column(name))

@@ -56,7 +56,7 @@ class Limit:
 
     @property
     def partitions_only(self) -> bool:
-        """True if the limit applies to partitions only."""
+        """Return True if the limit applies to partitions only."""
         return self.name in _EXACTLY
 
     def breaks(self, row: LagStatus) -> bool:

@@ -133,7 +133,7 @@ def _by_name(by_partition: Mapping[TopicPartition, _Value]) -> dict[tuple[str, i
 
 
 def _marker_notes(errors: Mapping[TopicPartition, KctlError]) -> list[str]:
-    """Return a note if control records are unknown. This is no failure: the lag is known without them."""
+    """Return a note if control records are unknown. This is not a failure: the lag is known without them."""
     if not errors:
         return []
     tp = min(errors)

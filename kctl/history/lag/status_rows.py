@@ -20,7 +20,7 @@ kctl.history.retention.deletion.
 - deletion_by_time_ms: if the time lag is unknown, from the age of the log's first record, the maximum age of a message.
   Like all values of kctl.history.retention.deletion, the earliest possible time.
 - last_commit: the commit time from __consumer_offsets if available, else the time when the offset was first read. None:
-  the first snapshot had this offset already. unchanged_ms: minimum time that the offset has not changed.
+  the first snapshot had this offset already. unchanged_ms: how long the offset has been unchanged, at least.
 - Rates are messages per second. catch_up_ms, deletion_ms and loss_ms are relative to `at`; None: never, or unknown. A
   group that keeps up (kctl.lag.rates.keeps_up) has catch_up_ms 0, and loses at most the messages that may be deleted at
   once. A group whose standing raises no alarm loses nothing.
@@ -310,7 +310,7 @@ def _last_commit(reading: Reading, around: Surroundings) -> int | None:
 
 
 def unchanged_ms(reading: Reading, commit_ms: int | None) -> int | None:
-    """Return the minimum time that the committed offset has not changed: since it was first read, or committed."""
+    """Return how long the committed offset has been unchanged, at least: since it was first read, or committed."""
     if reading.unchanged_ms is None or commit_ms is None:
         return reading.unchanged_ms
     return max(reading.unchanged_ms, reading.at_ms - commit_ms)

@@ -49,9 +49,9 @@ class Reading:
     """The verdict and values of one observation. Rates are messages per second over its window, durations are ms.
 
     status: if the partition has no known owner; status_owned: if it has one. observations: number in the window. ahead:
-    committed offset minus log end, if positive. unchanged_ms: minimum time that the committed offset has not changed.
-    time_lag_ms, time_lag_least_ms: kctl.lag.rates.TimeLag. catch_up_ms: 0 for a group that keeps up, even if it lags a
-    few messages (kctl.lag.rates.keeps_up).
+    committed offset minus log end, if positive. unchanged_ms: how long the committed offset has been unchanged, at
+    least. time_lag_ms, time_lag_least_ms: kctl.lag.rates.TimeLag. catch_up_ms: 0 for a group that keeps up, even if it
+    lags a few messages (kctl.lag.rates.keeps_up).
     """
 
     at_ms: int

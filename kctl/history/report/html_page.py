@@ -1,8 +1,8 @@
-"""A report as a single HTML page, without network, server or other files.
+"""A report as a single HTML page that needs no network, server or other files.
 
 Findings and tables are HTML, so they are readable without JavaScript; what needs attention comes first. The report is
 also embedded as JSON in a script element that is not executed: the page's script draws charts from it, and sorts and
-filters the tables. Names of groups and topics are untrusted, therefore:
+filters the tables. Names of groups and topics are untrusted. Therefore:
 
 - In the HTML, text is escaped (kctl.history.report.page_cells). The script creates only text nodes.
 - In the JSON, characters that could end the element or begin another one (`<`, `>`, `&`) are escaped, and so are all

@@ -19,7 +19,7 @@ def silent_brokers(
 ) -> list[SilentBroker]:
     """Return brokers that did not respond to the newest pass and have not left the cluster.
 
-    A broker has left if a later complete pass is without it. passes: of the span, ordered by time, at least one.
+    A broker has left if a later complete pass does not include it. passes: of the span, ordered by time, at least one.
     reported_ms: time of each broker's last log dirs. log_dirs: broker of each known log dir.
     """
     newest, dirs = passes[-1], list(log_dirs)

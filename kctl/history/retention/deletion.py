@@ -6,9 +6,9 @@ log.retention.check.interval.ms):
 - by time, when the largest timestamp in a segment is older than retention.ms;
 - by bytes, when the bytes after a segment are still at least retention.bytes.
 
-So the next unread message cannot be deleted before its age reaches retention.ms or retention.bytes follow it.
-`deletion` returns these earliest possible times. The rest of its segment can retain a message for longer: for up to
-segment.bytes more, and until the next check.
+So the next unread message cannot be deleted before its age reaches retention.ms, or retention.bytes are written after
+it. `deletion` returns these earliest possible times. The rest of its segment can retain a message for longer: for up
+to segment.bytes more, and until the next check.
 
 A group that continues reading is overtaken later than that, or never: `loss_eta_ms`.
 All times are ms from the time of the input; None: never, or unknown. Rates are measured over minutes, so a time beyond

@@ -3,8 +3,8 @@
 A straight line through the sizes is wrong in both directions: a log at its retention limit no longer grows, and a young
 log will grow for longer. So each replica grows at its write rate up to its ceiling:
 
-- by bytes: retention.bytes plus one segment (only whole segments are deleted, while the rest is still at least
-  retention.bytes: UnifiedLog.deleteRetentionSizeBreachedSegments);
+- by bytes: retention.bytes plus one segment (only whole segments are deleted, and only if at least retention.bytes
+  remain: UnifiedLog.deleteRetentionSizeBreachedSegments);
 - by time: the bytes written in retention.ms plus one segment: a segment is deleted by its newest record, and closed
   when it is full or segment.ms old (UnifiedLog.deleteRetentionMsBreachedSegments, LogSegment.shouldRoll);
 - retention is checked periodically: the bytes written in CHECK_MS are added;
@@ -50,7 +50,7 @@ class ReplicaGrowth(NamedTuple):
 class Cause:
     """The growth of a topic's replicas until the volume is full or each replica is at its ceiling.
 
-    topic: None: files that are not Kafka's. share: of all growth. written_per_hour: the current rate.
+    topic: None for files that are not Kafka's. share: of all growth. written_per_hour: the current rate.
     """
 
     topic: str | None

@@ -178,7 +178,7 @@ def _tally(folder: Path, query: SegmentRequest) -> LogTally:
 
 
 def _largest(tally: LogTally, place: int) -> int:
-    """Return the largest timestamp of the batches, or the file's if they have none (LogSegment.largestTimestamp)."""
+    """Return the largest timestamp of a segment's batches, else the mtime of the file (LogSegment.largestTimestamp)."""
     segment = tally.segments[place]
     return segment.largest_timestamp if segment.largest_timestamp >= 0 else segment.mtime
 

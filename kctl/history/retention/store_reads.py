@@ -44,7 +44,7 @@ READERS = (
 
 @dataclass
 class StoreReads:
-    """One report over the passes with from_ms ≤ at_ms < to_ms of a store.
+    """The reads for one report, over the passes with from_ms ≤ at_ms < to_ms of a store.
 
     watch: gets all sizes as they are read, in this process. at_once: number of processes that read.
     errors: read failures so far.

@@ -1,6 +1,6 @@
 """Replicas on their volumes: the write rate and missing bytes of each, and when each volume is full. Pure.
 
-- A replica counts while its broker has it: a replica that the broker had earlier was moved or deleted.
+- A replica counts only if its broker still has it: otherwise it was moved or deleted.
 - A follower is written as fast as its leader; if the leader's rate is unknown, as fast as the fastest replica.
 - A compacted log grows by the bytes that remain after compaction (kctl.history.retention.growth: lasting).
 - Log dirs of a broker with the same size, and the same free space (to a ten-thousandth) in the first and the last
@@ -25,7 +25,7 @@ _SAME_VOLUME = 10_000  # samples of the free space may differ by 1/10,000 of the
 
 
 class Rate(NamedTuple):
-    """The rates of a partition in bytes per hour, and its leader's size. lasting_per_hour: what compaction leaves."""
+    """The rates of a partition in bytes per hour, and its leader's size. lasting_per_hour: after compaction."""
 
     written_per_hour: float | None
     leader_bytes: int | None

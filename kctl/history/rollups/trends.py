@@ -44,7 +44,7 @@ def course_columns(table: str) -> list[str]:
 
 
 def courses(table: str, rows: Iterable[Row], period_ms: int) -> list[Course]:
-    """Return the time series of each key, largest change first. rows: rollups of equal length."""
+    """Return the time series of each key, largest change first. rows: rollups of periods of equal length."""
     keys = key_columns(table)
     by_key: dict[tuple[Any, ...], dict[int, Row]] = {}
     for row in rows:

@@ -264,7 +264,7 @@ def _deleted_partitions(
     absent = {tp for tp in selected if tp not in existing}
     hidden: set[str] = set()
     missing = sorted({tp.topic for tp in absent} - state.topics.keys())
-    for topics in ([missing], [[topic] for topic in missing]):  # an error names one topic of several
+    for topics in ([missing], [[topic] for topic in missing]):  # on an error, request each topic alone
         hidden.clear()
         for names in topics:
             try:

@@ -60,7 +60,7 @@ def batch_of(table: str, rows: Iterable[Sequence[Any]]) -> pa.RecordBatch:
 
 
 class RowWriter:
-    """Writer of sorted rows as one Parquet file, in row groups of ROW_GROUP_ROWS.
+    """A writer of sorted rows as one Parquet file, in row groups of ROW_GROUP_ROWS.
 
     `close` completes it. Raises OSError.
     """
