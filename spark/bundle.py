@@ -86,7 +86,7 @@ def make_bundle(
     if check_output_path(out).has_content and not overwrite:
         raise Refused(f"{out} exists", hint="use --overwrite to replace it", reason=Reason.INVALID_PATH)
     packages, absent = distributions()
-    files: dict[str, Path] = dict(_own_files())
+    files: dict[str, Path] = dict(_kctl_files())
     for package in packages.values():
         for name, path in _files_of(package):
             files.setdefault(name, path)
@@ -167,7 +167,7 @@ def _requirements(name: str, extras: frozenset[str]) -> Iterator[str]:
                 yield normal
 
 
-def _own_files() -> Iterator[tuple[str, Path]]:
+def _kctl_files() -> Iterator[tuple[str, Path]]:
     """Yield the files of kctl itself, from an installation or a checkout (where some folders are links)."""
     root = Path(kctl.__file__).resolve().parent
     for folder in (root, *(root / name for name in ("commands", "spark", "playbooks"))):

@@ -1,7 +1,8 @@
 """The rules of kctl.lag.retention as Spark columns. (The rules of lag use numpy: kctl.history.evaluate.window_rules.)
 
-Each function equals the function of the same name there; tests/integration/spark/test_columns.py compares them on
-random rows. Spark's greatest() and least() skip nulls and the Python rules do not, hence the explicit conditions.
+Each function equals the one of the same name in kctl.lag.retention; tests/integration/spark/test_columns.py compares
+them on random rows. Spark's greatest() and least() skip nulls and the Python rules do not, hence the explicit
+conditions.
 """
 
 from __future__ import annotations

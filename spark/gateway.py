@@ -29,7 +29,7 @@ _MAX_LOG_BYTES = 256 * 1024
 
 
 class Gateway:
-    """A driver JVM. Entering the context starts it, leaving it always kills it."""
+    """A driver JVM. Entering the context starts the JVM, leaving the context always kills it."""
 
     def __init__(self, argv: Sequence[str], environment: Mapping[str, str], folder: Path, *, verbose: bool) -> None:
         self._argv = list(argv)
@@ -81,7 +81,7 @@ class Gateway:
                     hint="raise --timeout, or use -v to see Spark's log",
                 )
             time.sleep(_POLL_S)
-        with _announced(*_read_address(self._address_file)):
+        with _published(*_read_address(self._address_file)):
             from pyspark.java_gateway import launch_gateway
 
             self._py4j = launch_gateway()  # type: ignore[no-untyped-call]  # pyspark leaves it untyped
@@ -149,7 +149,7 @@ def _read_address(path: Path) -> tuple[int, str]:
 
 
 @contextmanager
-def _announced(port: int, secret: str) -> Iterator[None]:
+def _published(port: int, secret: str) -> Iterator[None]:
     """Publish the gateway in the environment, where pyspark looks for a running one. No child starts meanwhile."""
     names = {"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}
     os.environ.update(names)

@@ -69,7 +69,7 @@ appender.stderr.name = stderr
 appender.stderr.target = SYSTEM_ERR
 appender.stderr.layout.type = PatternLayout
 appender.stderr.layout.pattern = %d{{yy/MM/dd HH:mm:ss}} %p %c{{1}}: %m%n%ex
-# A Python gateway counts as a shell, whose level Spark sets to WARN unless it has one here.
+# A Python gateway counts as a shell, for which Spark sets the level to WARN unless a level is set here.
 logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
 logger.gateway.level = {level}
 """
@@ -83,7 +83,7 @@ FOREIGN_VARIABLES = (
 
 
 def pyspark_home() -> Path:
-    """Return the folder of the installed pyspark, with Spark's jars, without importing it. Raises NotSupported."""
+    """Return the folder of the installed pyspark, which has Spark's jars. Does not import it. Raises NotSupported."""
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise NotSupported("pyspark is not installed", hint=EXTRA_HINT)
@@ -111,7 +111,7 @@ def embedded_command(java: Path, settings: SparkSettings, *, folder: Path, archi
 
 
 def _words(conf: Mapping[str, str], key: str) -> list[str]:
-    """Split a setting into words as a shell does. Raises UsageError, without the value."""
+    """Split a setting into words as a shell does. Raises UsageError; its message omits the value."""
     try:
         return shlex.split(conf.get(key, ""))
     except ValueError as exc:

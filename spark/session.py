@@ -55,7 +55,7 @@ class SparkDriver:
     """A Spark driver. Not thread-safe; one at a time in a process.
 
     archive_to: file for a class archive, which the JVM writes when it exits (kctl.spark.warm). withheld: secrets;
-    environment variables with such a value are not passed to the JVM and its Python workers.
+    environment variables with these values are not passed to the JVM and its Python workers.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class SparkDriver:
         self._session: SparkSession | None = None
         self._gateway: Gateway | SubmittedGateway
         self._interrupted = False
-        self.archived = False  # True: the class archive is used
+        self.archived = False  # whether the class archive is used
 
     def __enter__(self) -> SparkDriver:
         self._deadline = Deadline(self.settings.start_timeout_s)
@@ -104,14 +104,14 @@ class SparkDriver:
             if kind is None and self._session is not None:
                 with self.explained():
                     self._session.stop()
-                if not self.settings.embedded:  # of an embedded one, only the JVM remains, and it is killed below
+                if not self.settings.embedded:  # an embedded Spark leaves only its JVM, which is killed below
                     self._gateway.end()
         except KctlError:
             if not self._interrupted:
                 raise
         finally:
             self._session = None
-            _forget()
+            _reset_pyspark()
             self._stack.close()
         if self._interrupted:  # later failures are due to the killed JVM
             raise KeyboardInterrupt
@@ -265,7 +265,7 @@ class SparkDriver:
             conf.set("spark.master", self.settings.master_url)
         if self.settings.embedded or submitted:
             _name_user(gateway.jvm)
-        with _own_interrupts():
+        with _preserved_interrupts():
             context = SparkContext(conf=conf, gateway=gateway)
         if submitted:  # partitions of sources are listed on this machine, possibly under the executors' Python
             folders = [context.environment.get("PYTHONPATH"), *packages_folders()]
@@ -307,7 +307,7 @@ def _check_master(settings: SparkSettings) -> None:
 
 @contextmanager
 def _environment(selected: dict[str, str]) -> Iterator[None]:
-    """Set the JVM's values of the variables that pyspark reads in this process too, then restore them."""
+    """Set the variables that pyspark also reads in this process to the JVM's values, then restore them."""
     names = {*FOREIGN_VARIABLES, "SPARK_HOME", "PYSPARK_PYTHON", "SPARK_LOCAL_IP"}
     before = {name: os.environ.get(name) for name in names}
     _set_environment({name: selected.get(name) for name in names})
@@ -340,8 +340,8 @@ def _quiet_logging() -> Iterator[None]:
 
 
 @contextmanager
-def _own_interrupts() -> Iterator[None]:
-    """Restore the SIGINT handler that SparkContext replaces to cancel its jobs over a connection that is in use."""
+def _preserved_interrupts() -> Iterator[None]:
+    """Restore the SIGINT handler after the block: SparkContext's would cancel jobs over a connection in use."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -352,8 +352,8 @@ def _own_interrupts() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _forget() -> None:
-    """Clear pyspark's gateway, which lives as long as the process even if dead: the next driver needs a new one."""
+def _reset_pyspark() -> None:
+    """Clear pyspark's references to its gateway. They outlive the JVM, but the next driver needs a new gateway."""
     import sys
 
     if "pyspark.core.context" not in sys.modules:

@@ -76,7 +76,7 @@ def bound(name: str, columns: StructType, read_share: ShareReader, shares: Seque
 def load(
     spark: SparkSession, name: str, columns: StructType, read_share: ShareReader, shares: Sequence[Any]
 ) -> DataFrame:
-    """Return the rows of all tasks, in no order between tasks. Each action on the frame reads again."""
+    """Return the rows of all tasks, in no order across tasks. Each action on the frame reads again."""
     _skip_source_search(spark)
     spark.dataSource.register(bound(name, columns, read_share, shares))
     return spark.read.format(name).load()

@@ -63,7 +63,7 @@ def warm(
     archive = class_archive(find_java())
     partial = archive.new_partial()
     deadline = Deadline(timeout_s)
-    with _alone(archive.path.with_name("lock"), deadline):
+    with _creation_lock(archive.path.with_name("lock"), deadline):
         outdated = force or not archive.whole
         if outdated:
             try:
@@ -154,8 +154,8 @@ class _SampleRows:
 
 
 @contextmanager
-def _alone(path: Path, deadline: Deadline) -> Iterator[None]:
-    """Hold the lock that lets one run at a time create an archive: it takes memory and CPU. Raises Busy."""
+def _creation_lock(path: Path, deadline: Deadline) -> Iterator[None]:
+    """Hold a lock, so that only one run at a time creates an archive: this takes memory and CPU. Raises Busy."""
     fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         while True:

@@ -1,4 +1,4 @@
-"""Watching a running job: its tasks for the progress display, and a time limit.
+"""Watch a running job: show the progress of its tasks, and enforce a time limit.
 
 pyspark waits for a job without limit, and forever if the JVM's serving thread dies. A thread enforces the limit: it
 kills the JVM, and the waiting call fails.

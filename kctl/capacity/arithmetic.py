@@ -275,7 +275,7 @@ def _has_constant_partitions(load: TopicLoad) -> bool:
 
 
 def survivable(replication_factor: int, min_insync: int, down: int) -> tuple[int, int]:
-    """Return how many further broker failures (writes with acks=all, acknowledged data) survive.
+    """Return how many further broker failures writes with acks=all survive, and how many acknowledged data survives.
 
     `down` replicas are already down, the others are in sync. min_insync is capped at the replication factor.
     Acknowledged data is on at least min_insync replicas. -1: writes are already stopped, or data is already lost.

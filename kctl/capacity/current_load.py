@@ -1,4 +1,4 @@
-"""Read the current load of a cluster: what its brokers receive and store of each topic."""
+"""Read the current load of a cluster: what its brokers receive and store for each topic."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def read_current_load(
     before = read_ends(client, state, topics)
     sizes = fetch_sizes(client, state, topics)
     partitions = [p.tp for topic in topics for p in topic.partitions]
-    logs, _, unread = read_log_offsets(client, partitions, state=state)
+    logs, _, unreadable = read_log_offsets(client, partitions, state=state)
     configs = fetch_topic_configs(
         client, [topic.name for topic in topics], state.brokers, names=_CONFIGS, defaults=True
     )
@@ -72,9 +72,9 @@ def read_current_load(
     now = read_ends(client, state, topics)
     message_counts = {tp: log.end - log.start for tp, log in logs.items()}
     workloads, left_out = _workloads(topics, sizes, message_counts, configs, before, now, overrides)
-    cluster, unseen = _brokers(client, state)
+    cluster, disk_failures = _brokers(client, state)
     reasons = dict.fromkeys(
-        (*doubts, *sizes.failures, *failure_lines(unread), *before.failures, *now.failures, *unseen)
+        (*doubts, *sizes.failures, *failure_lines(unreadable), *before.failures, *now.failures, *disk_failures)
     )
     replicas = sum(len(p.replicas) for topic in topics for p in topic.partitions)
     counts = {"brokers_now": len(state.brokers), "replicas_now": replicas}
@@ -141,9 +141,9 @@ def seen_inputs(
 def _brokers(client: ClusterClient, state: ClusterState) -> tuple[dict[str, Input], list[str]]:
     """Return the smallest disk size of any broker; nothing if a broker does not report it."""
     totals: list[int] = []
-    for node, answer in fetch_log_dirs(client, state.brokers, topics={}).items():
-        size = f"its disk size is unknown: {answer.message}" if isinstance(answer, KctlError) else None
-        total = None if isinstance(answer, KctlError) else volume_bytes(answer)
+    for node, response in fetch_log_dirs(client, state.brokers, topics={}).items():
+        size = f"its disk size is unknown: {response.message}" if isinstance(response, KctlError) else None
+        total = None if isinstance(response, KctlError) else volume_bytes(response)
         if total is None:
             return {}, [f"broker {node}: {size or 'it does not report its disk size (requires Kafka 3.3)'}"]
         totals.append(total)

@@ -65,11 +65,11 @@ def check(client: ClusterClient, options: MeasureOptions) -> list[str]:
     """
     plan_create(client, [new_topic(options)])
     unknown: list[str] = []
-    for node, answer in fetch_log_dirs(client, client.metadata(()).brokers, topics={}).items():
-        if isinstance(answer, KctlError):
-            unknown.append(f"the free disk space of broker {node} is unknown: {answer.message}")
+    for node, response in fetch_log_dirs(client, client.metadata(()).brokers, topics={}).items():
+        if isinstance(response, KctlError):
+            unknown.append(f"the free disk space of broker {node} is unknown: {response.message}")
             continue
-        for log_dir in answer:
+        for log_dir in response:
             usable = log_dir.usable_bytes
             if usable is not None and log_dir.error is None and usable < 2 * options.max_bytes:
                 raise Refused(
@@ -143,7 +143,7 @@ def remove_leftover(client: ClusterClient, name: str, *, timeout_s: float) -> No
 
 
 class MeasurementTopic:
-    """The topic of this run. Call `create`, measure, and call `delete` in any case. Returned by `measurement_topic`."""
+    """The topic of this run. Call `create`, measure, and always call `delete`. Returned by `measurement_topic`."""
 
     def __init__(self, client: ClusterClient, options: MeasureOptions, topic_journal: journal.Journal) -> None:
         self._client, self._options, self._journal = client, options, topic_journal
@@ -178,7 +178,7 @@ class MeasurementTopic:
 def measurement_topic(
     client: ClusterClient, options: MeasureOptions, cluster_id: str | None
 ) -> Iterator[MeasurementTopic]:
-    """Record the topic name and lock the record for the duration of the block. Raises OperationFailed."""
+    """Record the topic name in a journal file, and lock the file while the block runs. Raises OperationFailed."""
     with journal.create(folder() / f"{options.topic}{_SUFFIX}") as topic_journal:
         topic_journal.append(_STARTED, topic=options.topic, cluster_id=cluster_id)
         yield MeasurementTopic(client, options, topic_journal)

@@ -164,8 +164,8 @@ def _disk_lines(sheet: Sheet, load: arithmetic.TopicLoad, partitions: int) -> No
         formula = f"min({full}, stored_rate × segment_time)" if load.stored else full
         sheet.add_computed("open_segments", BYTES, formula, arithmetic.open_segment_bytes(load, partitions))
         total = "(retained + open_segments)"
-    one = ceil(Fraction(arithmetic.disk_bytes(load, partitions), partitions * load.replication_factor))
-    sheet.add_computed("partition_bytes", BYTES, f"{total} ÷ partition_count", one)
+    per_partition = ceil(Fraction(arithmetic.disk_bytes(load, partitions), partitions * load.replication_factor))
+    sheet.add_computed("partition_bytes", BYTES, f"{total} ÷ partition_count", per_partition)
     sheet.add_computed("disk_bytes", BYTES, f"{total} × replication_factor", arithmetic.disk_bytes(load, partitions))
 
 
@@ -220,25 +220,27 @@ def _cluster_lines(
     if capacity.disk is not None:
         total = "disk × disks_per_broker"
         sheet.add_computed("usable_disk", BYTES, f"{total} × (1 − headroom)", capacity.disk)
-        bare = ceil(Fraction(sheet.value("disk_bytes")) / (sheet.value("disk") * sheet.value("disks_per_broker")))
-        sheet.add_computed("brokers_without_headroom", COUNT, f"⌈disk_bytes ÷ ({total})⌉", bare)
+        without_headroom = ceil(
+            Fraction(sheet.value("disk_bytes")) / (sheet.value("disk") * sheet.value("disks_per_broker"))
+        )
+        sheet.add_computed("brokers_without_headroom", COUNT, f"⌈disk_bytes ÷ ({total})⌉", without_headroom)
         sheet.add_computed(
             "brokers_for_disk", COUNT, "⌈disk_bytes ÷ usable_disk⌉ + survive", bounds["brokers_for_disk"]
         )
     if "brokers_for_whole_partitions" in bounds:
-        how = "largest ⌈partition_count × replication_factor ÷ ⌊usable_disk ÷ partition_bytes⌋⌉ + survive"
+        description = "largest ⌈partition_count × replication_factor ÷ ⌊usable_disk ÷ partition_bytes⌋⌉ + survive"
         whole = [arithmetic.whole_partition_brokers(load, capacity) for load in loads]
-        sheet.add_aggregate("brokers_for_whole_partitions", COUNT, how, whole, max(whole))
+        sheet.add_aggregate("brokers_for_whole_partitions", COUNT, description, whole, max(whole))
     if capacity.network is not None:
         sheet.add_computed("usable_network", BYTES_PER_S, "network × network_limit", capacity.network)
-        for way in ("in", "out"):
-            name = f"brokers_for_network_{way}"
-            sheet.add_computed(name, COUNT, f"⌈network_{way} ÷ usable_network⌉ + survive", bounds[name])
+        for direction in ("in", "out"):
+            name = f"brokers_for_network_{direction}"
+            sheet.add_computed(name, COUNT, f"⌈network_{direction} ÷ usable_network⌉ + survive", bounds[name])
     largest = max(bounds.values())
     if "brokers" not in inputs:
         if largest < brokers:  # with fewer brokers, the rounded number of partitions would need more
-            how = "the next number that holds partitions in multiples of it"
-            sheet.add_aggregate("brokers_for_even_partitions", COUNT, how, [brokers], brokers)
+            description = "the next number that holds partitions in multiples of it"
+            sheet.add_aggregate("brokers_for_even_partitions", COUNT, description, [brokers], brokers)
             bounds["brokers_for_even_partitions"] = brokers
         formula = f"max({', '.join(bounds)})" if len(bounds) > 1 else next(iter(bounds))
         sheet.add_computed("broker_count", COUNT, formula, brokers)
@@ -253,8 +255,8 @@ def _per_broker_lines(
 ) -> None:
     """Add the load per broker when all brokers are up, and when `survive` brokers are down."""
     replicas = [arithmetic.partitions_of(load, brokers) * load.replication_factor for load in loads]
-    how = "sum of partition_count × replication_factor"
-    sheet.add_aggregate("replica_count", COUNT, how, replicas, sum(replicas))
+    description = "sum of partition_count × replication_factor"
+    sheet.add_aggregate("replica_count", COUNT, description, replicas, sum(replicas))
     live_brokers = max(1, brokers - capacity.survive)
     sheet.add_computed("brokers_left", COUNT, "max(1, broker_count − survive)", live_brokers)
     for name, count, count_name in (("", brokers, "broker_count"), ("_left", live_brokers, "brokers_left")):

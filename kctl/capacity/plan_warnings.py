@@ -1,4 +1,4 @@
-"""Warn about problems of a plan and about facts that it lacks. Each check is a generator of warnings."""
+"""Warn about problems of a plan and about missing inputs. Each check is a generator of warnings."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def _partitions(topic: TopicPlan, each: Workload, load: arithmetic.TopicLoad, cl
     size = format_value(topic.partition_bytes, BYTES)
     if topic.partition_bytes > max_size:
         limit = format_value(max_size, BYTES)
-        text = f"a partition holds {size}, more than {limit}: moving and recovering the partition takes long"
+        text = f"a partition holds {size}, more than {limit}: moving and recovering the partition takes a long time"
         yield PlanWarning("large_partition", text, name)
     if "disk" in cluster:
         disk = int(cluster["disk"].value * (1 - cluster["headroom"].value))

@@ -50,7 +50,7 @@ def cluster_inputs(inputs: Inputs) -> dict[str, Input]:
 
 
 def with_defaults(inputs: Inputs, names: tuple[str, ...]) -> dict[str, Input]:
-    """Return the inputs in the order of `names`, with defaults. Names with neither value nor default are left out."""
+    """Return the inputs in the order of `names`, with defaults. Names with neither value nor default are omitted."""
     complete: dict[str, Input] = {}
     for name in names:
         default = FIELDS[name].default

@@ -134,28 +134,30 @@ def _read_again(
     client: ClusterClient, committed: Mapping[str, Committed], offsets: Mapping[TopicPartition, LogOffsets]
 ) -> dict[TopicPartition, LogOffsets]:
     """Return the offsets of logs that end before a commit: a new leader's high watermark may lag for a moment."""
-    if not (beyond := _beyond(committed, offsets)):
+    if not (beyond := _commits_beyond_end(committed, offsets)):
         return {}
     time.sleep(LEADER_PAUSES_S[-1])
-    again, _, _ = read_log_offsets(client, beyond)
-    return again
+    offsets_now, _, _ = read_log_offsets(client, beyond)
+    return offsets_now
 
 
 def _commits_of(client: ClusterClient, groups: Mapping[str, Group], failed: dict[str, str]) -> dict[str, Committed]:
-    """Return what the groups have committed; failures are added to `failed`."""
+    """Return the committed offsets of the groups; failures are added to `failed`."""
     coordinators = {name: group.coordinator for name, group in groups.items()}
     names = [name for name, group in groups.items() if group.type != SHARE]
     committed: dict[str, Committed] = {}
-    answers = ask_coordinators(client, names, lambda by: fetch_committed_each(client, by), coordinators=coordinators)
-    for name, answer in answers.items():
-        if isinstance(answer, KctlError):
-            failed[name] = answer.message
+    responses = ask_coordinators(client, names, lambda by: fetch_committed_each(client, by), coordinators=coordinators)
+    for name, response in responses.items():
+        if isinstance(response, KctlError):
+            failed[name] = response.message
         else:
-            committed[name] = answer
+            committed[name] = response
     return committed
 
 
-def _beyond(committed: Mapping[str, Committed], offsets: Mapping[TopicPartition, LogOffsets]) -> set[TopicPartition]:
+def _commits_beyond_end(
+    committed: Mapping[str, Committed], offsets: Mapping[TopicPartition, LogOffsets]
+) -> set[TopicPartition]:
     """Return partitions in which a group has committed an offset beyond the end of the log."""
     return {
         tp for each in committed.values() for tp, offset in each.items() if tp in offsets and offset > offsets[tp].end
@@ -163,7 +165,7 @@ def _beyond(committed: Mapping[str, Committed], offsets: Mapping[TopicPartition,
 
 
 def all_groups(client: ClusterClient, *, members: bool) -> Groups:
-    """Return every group with its state, described with members only if it can have some."""
+    """Return every group with its state. members: describe the groups that can have members, too."""
     listed = list_groups(client)
     names = [
         name

@@ -6,7 +6,7 @@ after the marker. Offsets cannot distinguish that from an unread message, but ba
 groups at most `MAX_LAG` behind, the smallest lags first.
 
 Compaction leaves batches with fewer records than offsets, empty batches, and gaps between batches. Within a batch that
-lost records, headers do not say which: the missing ones are assumed to be the first ones, so that a message is never
+lost records, headers do not show which: the missing ones are assumed to be the first ones, so that a message is never
 counted as missing.
 
 Records of aborted transactions count as messages. Consumers with isolation.level=read_uncommitted, the default, receive
@@ -57,7 +57,7 @@ def fetch_markers(
 ) -> tuple[dict[TopicPartition, Markers], dict[TopicPartition, KctlError]]:
     """Return the markers from each requested offset to the log end, for MAX_PARTITIONS logs, and the errors of others.
 
-    Logs whose batches do not fit into PARTITION_BYTES are in neither. Brokers that do not respond raise nothing.
+    Logs whose batches do not fit into PARTITION_BYTES are in neither. Logs of unresponsive brokers have errors.
     """
     nearest = sorted(ranges, key=lambda tp: (ranges[tp].log_end - ranges[tp].offset, tp))[:MAX_PARTITIONS]
     by_leader: dict[int, Iterator[TopicPartition]] = {

@@ -9,7 +9,7 @@ from typing import Any
 from kctl.errors import NotFound, NotHealthy
 from kctl.lag.rules import GroupLag, LagRow, TopicLag, by_group, by_topic
 
-_NAMED = 5
+_MAX_NAMED = 5
 
 
 class By(str, Enum):
@@ -77,7 +77,7 @@ def require_known(rows: Sequence[Any], by: By, named: Collection[str] = ()) -> s
     unknown = [name for name in dict.fromkeys(named) if name not in groups_with_lag]
     if unknown:
         raise NotHealthy(
-            f"lag not checked: it is unknown for group {', '.join(unknown[:_NAMED])}",
+            f"lag not checked: it is unknown for group {', '.join(unknown[:_MAX_NAMED])}",
             hint="run `kctl group describe` to see whether the group has committed offsets",
             details={"unknown": unknown},
         )

@@ -8,7 +8,7 @@ COMPACT = "compact"
 
 
 class LogConfig(NamedTuple):
-    """The configs of a topic. None: unknown. A limit of -1: none."""
+    """The configs of a topic. None: unknown. A limit of -1 means no limit."""
 
     topic: str
     cleanup_policy: str | None = None

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _YOUNGEST_MS = 1000
 _ROUNDS = 23  # up to an age of 48 days
-_NOWHERE = -1
+_NO_OFFSET = -1
 
 Points = dict[TopicPartition, tuple[LogEnd, ...]]
 
@@ -43,9 +43,9 @@ def fetch_points(
 ) -> tuple[Points, dict[TopicPartition, KctlError]]:
     """Return points of each log, oldest first and ending with the log end as of at_ms, and the errors of other logs.
 
-    The oldest point is not after the offset of interest, unless that is more than 48 days old. One request to each
-    leader for each age. Leaders that have changed since `unread` was read are looked up again. Brokers that do not
-    respond raise nothing.
+    The oldest point is not after the offset of interest, unless that is more than 48 days old. Sends one request
+    to each leader for each age. Leaders that have changed since `unread` was read are looked up again. Logs of
+    unresponsive brokers have errors.
     """
     points: dict[TopicPartition, list[LogEnd]] = {tp: [LogEnd(at_ms, end)] for tp, (_, _, end) in unread.items()}
     failed: dict[TopicPartition, KctlError] = {}
@@ -71,7 +71,7 @@ def _between(before: LogEnd, first: LogEnd, time_ms: int, end: int) -> list[LogE
 
     first: the first record at or after time_ms; if there is none, the log has not grown since then.
     """
-    if first.offset == _NOWHERE:
+    if first.offset == _NO_OFFSET:
         return [LogEnd(time_ms, end)]
     offset = min(first.offset, before.offset)
     return [LogEnd(max(min(first.at_ms, before.at_ms), time_ms), offset), LogEnd(time_ms, offset)]

@@ -36,7 +36,7 @@ class OffsetsLog(NamedTuple):
 
 
 def partition_of(group: str, partitions: int) -> int:
-    """Return the partition of the topic that holds a group's commits. partitions: of the topic.
+    """Return the partition of the topic that holds a group's commits. partitions: how many the topic has.
 
     Source: kafka.coordinator.group.GroupMetadataManager.partitionFor; String.hashCode over UTF-16.
     """

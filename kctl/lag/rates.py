@@ -5,7 +5,7 @@ interpolated (as in kafka-lag-exporter), but never extrapolated: a message older
 the age of that observation.
 
 A group that keeps up is rarely at the log end when observed: it commits periodically, and messages are written
-meanwhile. That distance does not grow, and the difference of its rates is an artifact of when it was observed.
+meanwhile. That distance does not grow, and the difference between its rates is an artifact of when it was observed.
 `keeps_up` distinguishes it from a group that falls behind.
 """
 
@@ -25,7 +25,7 @@ class LogEnd(NamedTuple):
 
 
 class TimeLag(NamedTuple):
-    """A time lag. ms: None: unknown. at_least_ms: a lower bound, None only if nothing is known."""
+    """A time lag. ms: None if unknown. at_least_ms: a lower bound, None only if nothing is known."""
 
     ms: int | None
     at_least_ms: int | None
@@ -81,8 +81,8 @@ def keeps_up(behind: int, written: int, new_commits: int, steps: int) -> bool:
     """Return True if a group is behind by at most what is written between two of its commits, on average.
 
     behind: at the end of a window (end − committed, so messages deleted unread count). written: messages in the window.
-    new_commits: observations with a new commit. steps: of the window. A single commit does not count as keeping up,
-    since the group may have stopped (unless the window has just one step).
+    new_commits: observations with a new commit. steps: intervals between the observations. A single commit does not
+    count as keeping up, since the group may have stopped (unless the window has just one step).
     """
     if steps <= 0 or new_commits < min(LEAST_COMMITS, steps):
         return False

@@ -2,11 +2,11 @@
 
 Definitions:
 - size_bytes is the size of a replica's segments (.log files), as DescribeLogDirs reports and retention.bytes counts
-(UnifiedLog.deleteRetentionSizeBreachedSegments), without indexes.
+  (UnifiedLog.deleteRetentionSizeBreachedSegments), without indexes.
 - retention_bytes_used = size ÷ retention.bytes, for each partition. It can exceed 1: Kafka deletes whole segments, and
-only while at least retention.bytes remain.
+  only while at least retention.bytes remain.
 - oldest_timestamp_ms is the timestamp of the first readable record. oldest_age_ms is its age, 0 for a future
-timestamp.
+  timestamp.
 - retention_ms_used = age of the oldest record ÷ retention.ms. It can exceed 1, too: a segment is deleted by its
   *largest* timestamp (UnifiedLog.deleteRetentionMsBreachedSegments), a whole segment at a time.
 - Both are None if cleanup.policy lacks "delete" or the limit is -1 (none). They are also None with a limit of 0, where
@@ -170,7 +170,7 @@ def used(amount: int | None, limit: int | None, cleanup_policy: str | None) -> f
 
 
 def disk_used(total_bytes: int | None, usable_bytes: int | None) -> float | None:
-    """Return the share of a volume that is not writable any more, whatever uses it."""
+    """Return the share of a volume that is no longer writable, whatever uses it."""
     if total_bytes is None or usable_bytes is None or total_bytes <= 0:
         return None
     return (total_bytes - usable_bytes) / total_bytes

@@ -52,7 +52,7 @@ class LagRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TopicLag:
-    """The partitions of one topic in one group, added up. Unknown partitions are left out of the sums."""
+    """The partitions of one topic in one group, added up. Unknown partitions are omitted from the sums."""
 
     group: str
     state: str

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
 
 
-class _Ends(Protocol):
+class _LogBounds(Protocol):
     @property
     def start(self) -> int: ...
 
@@ -33,15 +33,15 @@ def read_start_offsets(
     """Return the start offsets of the share groups in `groups`; `failed` receives the reason for each failure."""
     share = {name: group for name, group in groups.items() if group.type == SHARE}
     starts: dict[str, tuple[StartOffset, ...]] = {}
-    for name, answer in fetch_start_offsets(client, share).items() if share else ():
-        if isinstance(answer, NotSupported):
-            failed[name] = f"{name}: cannot read its start offsets: {answer.message}"
-        elif isinstance(answer, KctlError):
-            failed[name] = answer.message
+    for name, response in fetch_start_offsets(client, share).items() if share else ():
+        if isinstance(response, NotSupported):
+            failed[name] = f"{name}: cannot read its start offsets: {response.message}"
+        elif isinstance(response, KctlError):
+            failed[name] = response.message
         else:
-            starts[name] = answer.offsets
-            if answer.unread:
-                failed[name] = "; ".join(f"{name}: {error.message}" for error in answer.unread.values())
+            starts[name] = response.offsets
+            if response.unread:
+                failed[name] = "; ".join(f"{name}: {error.message}" for error in response.unread.values())
     return starts
 
 
@@ -53,7 +53,7 @@ def partitions_of(rows: Iterable[StartOffset]) -> set[TopicPartition]:
 def share_rows(
     group: Group,
     starts: Iterable[StartOffset],
-    offsets: Mapping[TopicPartition, _Ends],
+    offsets: Mapping[TopicPartition, _LogBounds],
     topics: Collection[str] | None,
 ) -> Iterator[LagRow]:
     """Return the rows of a share group, without clients: all subscribed members share each partition."""

@@ -1,1 +1,1 @@
-"""Commit times: from the log of __consumer_offsets."""
+"""Commit times, read from the log of __consumer_offsets."""

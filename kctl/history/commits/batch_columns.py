@@ -1,12 +1,12 @@
 """Decode commits in __consumer_offsets as columns: many batches at once, with numpy.
 
 This module decodes ordinary batches: magic 2 with a valid CRC, records without headers, commits of the versions that
-brokers write. The first other batch ends a piece and is decoded by kctl.segment.format.offset_commits, which is the
-reference: this module returns the same result or none.
+brokers write. It stops at any other batch, which kctl.segment.format.offset_commits decodes. That module is the
+reference: this one returns the same result or none.
 
 Layout of a record: kctl.segment.format.record. Key: version i16 (0, 1), group, topic, partition i32. Value: version i16
-(0 to 3), offset i64, from 3 on leaderEpoch i32, metadata, commitTimestamp i64, in 1 expireTimestamp i64. Texts have an
-i16 length prefix.
+(0 to 3), offset i64, leaderEpoch i32 (since version 3), metadata, commitTimestamp i64, expireTimestamp i64 (version 1
+only). Strings have an i16 length prefix.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from kctl.segment.log.source import Source
 
 _MAX_BATCH = 4 << 20  # larger batches are not decoded here
-_MAX_DECOMPRESSED = 16 << 20  # of compressed batches in a piece
-_FAR = 2**62
+_MAX_DECOMPRESSED = 16 << 20  # total for the compressed batches of a piece
+_MAX_BASE = 2**62  # a delta added to a larger base could overflow
 _HEADER = Struct(">8xi4xbIh")  # length, magic, CRC, attributes
 _WIDTHS = {2: ">i2", 4: ">i4", 8: ">i8"}
 _Bytes = npt.NDArray[np.uint8]
@@ -51,8 +51,8 @@ _Bytes = npt.NDArray[np.uint8]
 class _Batches(NamedTuple):
     """The batches of a piece.
 
-    at: position of each in the window; begin, finish: bounds of its records in the data; records: record count from the
-    header.
+    at: position of each batch in the window; begin, finish: bounds of its records in the window with the decompressed
+    payloads; records: record count from the header.
     """
 
     at: Ints
@@ -140,8 +140,8 @@ def _batches(window: memoryview, positions: list[int]) -> tuple[_Batches, memory
         begin=at + V2_HEADER,
         finish=finish,
     )
-    good = (result.base_offset >= 0) & (result.base_offset <= _FAR) & (result.records >= 0)
-    good &= (result.base_timestamp >= 0) & (result.base_timestamp <= _FAR)
+    good = (result.base_offset >= 0) & (result.base_offset <= _MAX_BASE) & (result.records >= 0)
+    good &= (result.base_timestamp >= 0) & (result.base_timestamp <= _MAX_BASE)
     good &= _number(raw, at + 23, 4) >= 0  # lastOffsetDelta
     size, payloads, end = _prefix(good), list[bytes](), len(window)
     for place in np.flatnonzero(attributes & CODEC_MASK).tolist():
@@ -175,7 +175,7 @@ class _Records(NamedTuple):
 
 
 def _records(data: memoryview, result: _Batches) -> tuple[_Records, int]:
-    """Return the records, and the number of leading batches that records fill exactly: if not all, use no records."""
+    """Return the records, and the number of leading batches that they fill exactly; no records if that is not all."""
     counts, raw = result.records, np.frombuffer(data, dtype=np.uint8)
     single = counts == 1
     size, start, _ = _varint(raw, result.begin[single], np.ones(int(single.sum()), dtype=bool), 3)
@@ -226,7 +226,7 @@ def _chain(data: memoryview, position: int, end: int, count: int, starts: list[i
 
 
 def _commits(data: memoryview, result: _Batches, records: _Records) -> tuple[Commits, int]:
-    """Return the commits, and the number of leading ordinary batches: if not all, use no commits."""
+    """Return the commits, and the number of leading ordinary batches; no commits if that is not all."""
     raw = np.frombuffer(data, dtype=np.uint8)
     start, end = records.start, records.end
     # The fields of a record: attributes, time, offset, key, value, headers.
@@ -311,7 +311,7 @@ def _number(data: _Bytes, at: Ints, width: int) -> Ints:
 
 
 class _ValueColumns(NamedTuple):
-    """The values of each record; 0 if it has none. good: False for versions other than 0 to 3, or truncated values."""
+    """The value fields of each record; 0 without a value. good: False for an unknown version or a truncated value."""
 
     offset: Ints
     leader_epoch: Ints
@@ -341,7 +341,7 @@ def _values(data: _Bytes, at: Ints, end: Ints, selected: Flags) -> _ValueColumns
 
 
 def _keys(data: memoryview, at: Ints, end: Ints, selected: Flags) -> tuple[list[GroupPartition], Ints, Flags]:
-    """Return the distinct keys of the selected records, each record's index into them, and False if unreadable."""
+    """Return the selected records' distinct keys, each record's index into them, and whether its key is readable."""
     readable = np.ones(len(selected), dtype=bool)
     places = np.flatnonzero(selected)
     # Treat the piece as adjacent binary values, every second one a key: Arrow extracts them without a loop.
@@ -372,7 +372,7 @@ def _keys(data: memoryview, at: Ints, end: Ints, selected: Flags) -> tuple[list[
 
 
 def _parse_key(raw: bytes) -> GroupPartition | None:
-    """Return commit_key of the bytes, with a fast path for ASCII texts; None for invalid keys."""
+    """Parse a key like commit_key, with a fast path for ASCII names. Return None for an invalid key."""
     size = len(raw)
     topic_at = 6 + (raw[2] << 8 | raw[3]) if size >= 4 else size
     if topic_at <= size:

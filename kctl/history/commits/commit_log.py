@@ -1,6 +1,6 @@
 """Commits of groups and their times, from the log of __consumer_offsets: partition folders of brokers, or copies.
 
-Rows are commits that took effect, in that order (rules: kctl.segment.format.offset_commits), decoded into Arrow
+Rows are commits, in the order in which they took effect (rules: kctl.segment.format.offset_commits), decoded into Arrow
 batches. Damage and read failures are rows with only `error` set: other rows remain valid, and the report states that
 some are missing. A copy of a log that a broker writes to may end within a batch; that is not damage.
 """
@@ -87,7 +87,7 @@ def offsets_logs(paths: Sequence[Path]) -> list[PartitionLog]:
         elif holds_segments(path):
             result.append(partition_log(path))
         else:
-            result += _of_log_dir(path)
+            result += _logs_in(path)
     result += [partition_log_of_files(each) for each in files.values()]
     by_partition: dict[object, PartitionLog] = {}
     for log in result:
@@ -98,7 +98,7 @@ def offsets_logs(paths: Sequence[Path]) -> list[PartitionLog]:
     return list(by_partition.values())
 
 
-def _of_log_dir(path: Path) -> list[PartitionLog]:
+def _logs_in(path: Path) -> list[PartitionLog]:
     folders = [each for each in partition_folders(path) if parse_folder_name(each.name)[::2] == (TOPIC, None)]
     result = [partition_log(each) for each in folders if any(file.suffix == ".log" for file in each.iterdir())]
     if not result:
@@ -132,7 +132,7 @@ def read_log(
         reader.is_last = files is log.segments[-1]
         with Source(files.log, window_bytes=PIECE_BYTES) as source:
             yield from _batches_of(reader.read(source, str(source.path)), number, span)
-    yield from _ended(reader, str(log.path))
+    yield from _failures(reader, str(log.path))
 
 
 def read_fetched(pieces: Iterable[bytes], number: int, span: Span = EVERYTHING) -> Iterator[pa.RecordBatch]:
@@ -150,7 +150,7 @@ def read_fetched(pieces: Iterable[bytes], number: int, span: Span = EVERYTHING) 
             file.flush()
             with Source(Path(file.name), window_bytes=PIECE_BYTES) as source:
                 yield from _batches_of(reader.read(source, name), number, span)
-    yield from _ended(reader, name)
+    yield from _failures(reader, name)
 
 
 def _batches_of(
@@ -162,7 +162,7 @@ def _batches_of(
             yield batch
 
 
-def _ended(reader: _CommitLogReader, name: str) -> Iterator[pa.RecordBatch]:
+def _failures(reader: _CommitLogReader, name: str) -> Iterator[pa.RecordBatch]:
     """Yield the read failures."""
     if reader.pending.untracked:
         reader.notes.damage(f"{name}: {reader.pending.untracked} commits were skipped: too many open transactions")
@@ -182,7 +182,7 @@ def read_logs(logs: Iterable[PartitionLog], span: Span = EVERYTHING) -> Iterator
 
 
 class _CommitLogReader:
-    """Reads a log over its segments: pieces of ordinary batches as columns, other batches one by one."""
+    """A reader of a log's segments: pieces of ordinary batches as columns, other batches one by one."""
 
     def __init__(self, notes: CommitNotes) -> None:
         self.notes = notes
@@ -191,7 +191,7 @@ class _CommitLogReader:
         self.pending: PendingCommits[GroupPartition, OffsetCommit] = self._plain.pending
 
     def read(self, source: Source, name: str) -> Iterator[Commits | list[OffsetCommit]]:
-        """Yield the commits of a segment that take effect, in order. name: of the segment, in messages."""
+        """Yield the commits of a segment that take effect, in order. name: the segment's name in messages."""
         position, size, plain = 0, PIECE_BYTES, 1
         while position < source.size:
             commits, next_position = read_piece(source, position, size)
@@ -242,10 +242,12 @@ class _CommitLogReader:
 
 
 def _batch(events: Commits | list[OffsetCommit], number: int | None, span: Span) -> pa.RecordBatch:
-    return _of_columns(events, number, span) if isinstance(events, Commits) else _of_rows(events, number, span)
+    if isinstance(events, Commits):
+        return _batch_of_columns(events, number, span)
+    return _batch_of_rows(events, number, span)
 
 
-def _of_columns(commits: Commits, number: int | None, span: Span) -> pa.RecordBatch:
+def _batch_of_columns(commits: Commits, number: int | None, span: Span) -> pa.RecordBatch:
     selected = np.ones(len(commits), dtype=bool)
     if span.from_ms is not None:
         selected &= commits.at_ms >= span.from_ms
@@ -285,7 +287,7 @@ def _constant(number: int | None, size: int) -> pa.Array:
     return numeric(np.full(size, min(number, 2**31 - 1), dtype=np.int32), pa.int32())
 
 
-def _of_rows(events: list[OffsetCommit], number: int | None, span: Span) -> pa.RecordBatch:
+def _batch_of_rows(events: list[OffsetCommit], number: int | None, span: Span) -> pa.RecordBatch:
     rows = [
         (
             each.at_ms, *each.key, each.committed_offset, each.commit_ms, each.leader_epoch, each.transactional,

@@ -36,7 +36,7 @@ NAMES = ("group", "topic", "partition")
 
 @dataclass(frozen=True, slots=True)
 class CommitTimes:
-    """Commits grouped by key, in the order of the log. begin: index of each key's first commit, and the total.
+    """Commits grouped by key, in the order of the log. begin: index of each key's first commit, then the total.
 
     A commit takes about 33 bytes. thinned_to drops the commits that some passes do not need.
     """
@@ -50,7 +50,7 @@ class CommitTimes:
 
     @classmethod
     def of(cls, batches: Iterable[pa.RecordBatch]) -> CommitTimes:
-        """Return the commits in batches of commits.commit_log.ARROW, of any logs. Rows with an error are skipped."""
+        """Return the commits in batches of commits.commit_log.ARROW, from any logs. Rows with an error are skipped."""
         codes: dict[_Key, int] = {}
         parts: list[tuple[Ints, ...]] = []
         for batch in batches:
@@ -77,7 +77,7 @@ class CommitTimes:
 
     @classmethod
     def merged(cls, parts: Iterable[CommitTimes]) -> CommitTimes:
-        """Return the union of logs without common groups. Raises UsageError if a group is in two logs."""
+        """Return the union of logs that share no group. Raises UsageError if a group is in two logs."""
         codes: dict[_Key, int] = {}
         none = np.zeros(0, dtype=np.int64)
         begins, columns = [none], [(none, none, none, none.astype(bool))]
@@ -101,14 +101,14 @@ class CommitTimes:
         return len(self.at_ms)
 
     def thinned_to(self, passes: Iterable[int], *, slack_ms: int = SLACK_MS) -> CommitTimes:
-        """Return only the commits that `beside` needs for rows of these times: the last before, and within the slack.
+        """Return only the commits that `beside` needs for passes at these times.
 
-        The results for such rows do not change.
+        These are the last commit of each key up to a pass, and the commits within the slack after it.
         """
         times = np.unique(np.fromiter(passes, dtype=np.int64))
         if not len(self) or not len(times):
             return CommitTimes.of(())
-        before = np.searchsorted(times, self.at_ms, side="left")  # the first pass at or after it
+        before = np.searchsorted(times, self.at_ms, side="left")  # the first pass at or after each commit
         ends = self.begin[1:][np.diff(self.begin) > 0] - 1
         following = np.searchsorted(times, np.append(self.at_ms[1:], 0), side="left")
         following[ends] = len(times) + 1
@@ -123,18 +123,18 @@ class CommitTimes:
     def beside(self, batches: Iterable[pa.RecordBatch], *, slack_ms: int = SLACK_MS) -> Iterator[pa.RecordBatch]:
         """Yield rows of the store's table `commits` with a column `commit_ms`; null: unknown."""
         for batch in batches:
-            value, is_known = self._of_rows(batch, slack_ms)
+            value, is_known = self._match(batch, slack_ms)
             result = numeric(value, pa.int64(), is_known)
             wider = pa.schema([*batch.schema, pa.field(COLUMN, pa.int64())])
             yield pa.RecordBatch.from_arrays([*batch.columns, result], schema=wider)
 
-    def _of_rows(self, batch: pa.RecordBatch, slack_ms: int) -> tuple[Ints, Flags]:
+    def _match(self, batch: pa.RecordBatch, slack_ms: int) -> tuple[Ints, Flags]:
         at, committed = numbers(batch.column("at_ms")), nullable(batch.column("committed_offset"))
         code = _codes(batch, self.codes, grow=False)
         value, is_known = np.zeros(batch.num_rows, dtype=np.int64), np.zeros(batch.num_rows, dtype=bool)
         rows = np.flatnonzero((code >= 0) & committed.valid)
         begin, end = self.begin[code[rows]], self.begin[code[rows] + 1]
-        # First the last commit at that time (begin - 1: none), then each commit within the slack.
+        # Try the last commit up to the row's time (begin - 1: none), then each commit within the slack.
         place = _last_until(self.at_ms, at[rows], begin, end) - 1
         open_ = np.flatnonzero(end > begin)
         while len(open_):
@@ -153,8 +153,8 @@ def times_of_logs(
 ) -> CommitTimes:
     """Return the commit times for snapshots of these passes. Logs are read one by one, which limits memory.
 
-    span: of groups; it should have no start, because the last commits of stopped groups are old. report: called for
-    each unreadable part of a log.
+    span: a range of groups; it should have no start time, because the last commits of stopped groups are old. report:
+    called for each unreadable part of a log.
     """
 
     return _times_of((read_logs([log], span) for log in logs), passes, report)
@@ -168,7 +168,7 @@ def times_of_cluster(
     *,
     report: Callable[[str], None],
 ) -> CommitTimes:
-    """Return `times_of_logs` by Fetch from a live cluster, one partition of the topic after the other (None: all).
+    """Return `times_of_logs` by Fetch from a live cluster, one partition of the topic at a time (None: all).
 
     report: also called for each unreadable partition. Raises the errors of ClusterClient if nothing is readable.
     """
@@ -222,7 +222,7 @@ def _non_decreasing(at: Ints, begin: Ints) -> Ints:
 
 
 def _last_until(times: Ints, moment: Ints, low: Ints, high: Ints) -> Ints:
-    """Return, for each moment, the end of the times in [low, high) up to it. The times are sorted."""
+    """Return, for each moment, the end index of the sorted times in [low, high) that are not after it."""
     low, high = low.copy(), high.copy()
     open_ = np.flatnonzero(low < high)
     while len(open_):
@@ -235,7 +235,7 @@ def _last_until(times: Ints, moment: Ints, low: Ints, high: Ints) -> Ints:
 
 
 def _codes(batch: pa.RecordBatch, codes: dict[_Key, int], *, grow: bool) -> Ints:
-    """Return the code of each row's group, topic and partition; -1: none, unless codes may grow."""
+    """Return the code of each row's group, topic and partition. grow: add new keys; else their code is -1."""
     begins = differs(batch.column("partition"))
     for name in NAMES[:2]:
         begins |= differs(batch.column(name))

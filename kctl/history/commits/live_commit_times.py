@@ -1,7 +1,7 @@
-"""Commit times for a report, read from the live cluster, if no broker's log dir is readable as a folder.
+"""Commit times for a report, read from the live cluster: for hosts that cannot read the brokers' log dirs.
 
 kctl's main process reads the log of __consumer_offsets, keeps what the passes of the report need (about 33 bytes per
-partition and pass) and adds it to the plan. This suits reports of some thousand partitions; for larger ones the tasks
+partition and pass) and adds it to the plan. This suits reports of a few thousand partitions; for larger ones the tasks
 read the logs (LagQuery.offsets_logs).
 """
 
@@ -50,7 +50,7 @@ def _check_cluster(client: ClusterClient, stored: str | None) -> None:
 
 
 def _partitions(client: ClusterClient, groups: Names) -> set[int] | None:
-    """Return the partitions of the topic with the groups' commits; None: all, if groups are selected by pattern."""
+    """Return the topic's partitions that hold the groups' commits; None: all, if groups are selected by pattern."""
     topic = client.metadata([TOPIC]).topics.get(TOPIC)
     if topic is None or not groups.exact or len(groups.exact) < len(groups.patterns):
         return None

@@ -1,1 +1,1 @@
-"""The rules of lag and growth over columns of numpy, with and without Spark."""
+"""The rules for lag and growth, applied to numpy columns, with or without Spark."""

@@ -1,4 +1,4 @@
-"""Convert between Arrow columns and numpy arrays by their buffers, without pandas and Python objects per value.
+"""Convert between Arrow columns and numpy arrays by their buffers, without pandas or a Python object per value.
 
 Layout (Arrow columnar format): a validity bitmap, least significant bit first, absent if nothing is null; numbers as
 plain values; booleans as a bitmap.
@@ -75,22 +75,22 @@ def differs(column: pa.Array) -> Flags:
         values = nullable(column)
         result[1:] = np.diff(np.where(values.valid, values.value, -1)) != 0
     else:
-        result[1:] = bits_of(_unequal_neighbours(column))
+        result[1:] = bits_of(_unequal_neighbors(column))
     return result
 
 
 def _unequal(column: pa.Array, places: Ints) -> Flags:
-    """Return whether the values at `places` differ from those before. A dictionary may contain a text twice."""
+    """Return whether each value at `places` differs from the one before. A dictionary may contain a text twice."""
     here, before = (column.take(numeric(at, pa.int64())).cast(pa.string()) for at in (places, places - 1))
     return bits_of(_not_same(here, before))
 
 
-def _unequal_neighbours(column: pa.Array) -> pa.Array:
+def _unequal_neighbors(column: pa.Array) -> pa.Array:
     return _not_same(column.slice(1), column.slice(0, len(column) - 1))
 
 
 def _not_same(here: pa.Array, before: pa.Array) -> pa.Array:
-    """Return where the columns differ; null is a separate value."""
+    """Return where the columns differ. Null equals null."""
     unequal = pc.not_equal(here, before)
     if unequal.null_count == 0:
         return unequal
@@ -112,7 +112,7 @@ def numeric(values: npt.NDArray[Any], kind: pa.DataType, valid: Flags | None = N
 
 
 def chosen(batch: pa.RecordBatch, names: Sequence[str], places: Ints) -> list[pa.Array]:
-    """Return the values of the named columns at `places`; the unchanged columns if those are all rows."""
+    """Return the values of the named columns at `places`; the columns themselves if `places` is all rows."""
     if len(places) == batch.num_rows:
         return [batch.column(name) for name in names]
     indices = numeric(places, pa.int64())

@@ -1,7 +1,7 @@
 """Distribute the groups of a snapshot store over tasks: planned from one file, before Spark has started.
 
-Files of the store are sorted by group first, and contain the range of each row group. So a task with a range of groups
-reads little else, and all rows of a partition are in one task without a shuffle. The newest valid file shows the
+Files of the store are sorted by group first, and record which groups each row group covers. So a task with a range of
+groups reads little else, and all rows of a partition are in one task without a shuffle. The newest valid file shows the
 distribution of the rows: by its row groups if it has many, else by the names of its groups.
 """
 
@@ -52,7 +52,10 @@ def group_ranges(
 
 
 def split(weights: Iterable[tuple[str, int]], parts: int) -> list[GroupRange]:
-    """Return ranges of about the same weight, split between groups. weights: of (first) groups, in any order."""
+    """Return ranges of about the same weight, split between groups.
+
+    weights: pairs of group and weight, in any order.
+    """
     by_name: dict[str, int] = {}
     for name, weight in weights:
         by_name[name] = by_name.get(name, 0) + weight
@@ -69,7 +72,7 @@ def split(weights: Iterable[tuple[str, int]], parts: int) -> list[GroupRange]:
 def _weights(
     store: Store, hour: Hour, file: DataFile, tasks: int, damaged: Callable[[Damaged], None]
 ) -> list[tuple[str, int]]:
-    """Return groups with the number of rows that begin with each."""
+    """Return groups, each with the number of rows from there to the next group in the list."""
     result = _row_groups(store.folder(schema.COMMITS, hour) / file.name)
     if len(result) >= _ROW_GROUPS_PER_TASK * tasks:
         return result

@@ -1,4 +1,4 @@
-"""Sizes as a stream, reduced to one row for each log or volume: kctl.history.retention.growth over columns.
+"""Reduce a stream of sizes to one row per log or volume. The vectorized form of kctl.history.retention.growth.
 
 Batches are sorted by their key and by time; a batch may end anywhere. Only the sums of the previous batch's last key
 are carried over, so memory use does not grow with the time span.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Share = TypeVar("Share")
 Result = TypeVar("Result")
 _COUNTED = "counted"
-_PROGRESS_EVERY_S = 0.5  # of another process
+_PROGRESS_EVERY_S = 0.5  # how often a child process reports progress
 
 
 def available_cpus() -> int:
@@ -64,7 +64,7 @@ class _Worker:
             stdin=subprocess.DEVNULL,
             start_new_session=True,  # Ctrl-C ends this process, which ends the others
         )
-        other.close()  # only the child has that end now: if it dies, receiving ends
+        other.close()  # now only the child has that end: if the child dies, recv fails
         self._outcome: tuple[bool, Any] | None = None
         self._progress = observer()
         self._thread = Thread(target=self._exchange, args=(work, share), daemon=True)
@@ -103,7 +103,7 @@ class _Worker:
 
 
 def serve(connection: Connection) -> None:
-    """Evaluate the share that comes through the connection."""
+    """Receive a share from the connection, evaluate it and send the outcome."""
     work, share = connection.recv()
     outcome: tuple[bool, Any]
     try:
@@ -118,7 +118,7 @@ def serve(connection: Connection) -> None:
 
 
 class _Relay(ReadProgress):
-    """An observer that sends what is finished through the connection. Other steps are not sent."""
+    """An observer that sends the number of finished units through the connection, and no other steps."""
 
     def __init__(self, connection: Connection) -> None:
         super().__init__(self._send, every_s=_PROGRESS_EVERY_S)

@@ -86,7 +86,7 @@ def _key(batch: pa.RecordBatch) -> tuple[object, ...]:
 
 
 def _spans(batch: pa.RecordBatch, begins: Ints) -> _Spans:
-    """Return the spans of the partitions that begin at `begins`, as far as they are in the batch."""
+    """Return the spans of the partitions that begin at `begins`, limited to the batch."""
     lag = nullable(batch.column("lag"))
     lags = np.where(lag.valid, lag.value, _NONE)
     return _Spans(

@@ -1,4 +1,4 @@
-"""Open a store in a task: on an executor's machine, the path may lead to another store than the driver's."""
+"""Open a store in a task: on an executor's machine, the path may lead to a different store than the driver's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""kctl.history.lag.window over columns, with numpy: each observation, in a constant number of passes over the rows.
+"""The vectorized form of kctl.history.lag.window: judge each observation, in a constant number of passes over the rows.
 
 Nothing here walks a window row by row. For each row, the code computes the row indices where its partition, its history
 (`cut`) and its window begin, and where an event last or next happened. A rule is then a comparison of indices: "the lag
@@ -37,7 +37,7 @@ class NullableInts:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows sorted by group, topic, partition and time. first: the first row of a partition; cut: of a history.
+    """Rows sorted by group, topic, partition and time. first: the row starts a partition; cut: it starts a history.
 
     since_ms: when the committed offset was first observed.
     """
@@ -79,8 +79,8 @@ NAMES = tuple(field.name for field in fields(Readings))
 def readings(rows: Rows, chosen: Ints, rules: WindowRules, timed: Ints | None = None) -> Readings:
     """Return the readings of the rows with the indices `chosen`, in that order.
 
-    timed: the rows (indices into `chosen`) that get time lags, rates and catch-up times, which take half of the time;
-    these are null for other rows. None: all.
+    timed: the rows (indices into `chosen`) that get time lags, rates and catch-up times (None: all). These take half of
+    the computing time; other rows have nulls there.
     """
     places = _Places.of(rows, rules)
     c, s, e = (_take(offsets, chosen) for offsets in (rows.committed, rows.start, rows.end))
@@ -174,7 +174,8 @@ def _statuses(rows: Rows, places: _Places, chosen: Ints, rules: WindowRules) -> 
     verdict[last_place(_changed(rows))[at] <= begin] = Status.STALL
     verdict[last_place(judged & (behind <= rules.allowed_lag))[at] >= begin] = Status.OK
     verdict[_rewound(rows, at, begin, rules)] = Status.REWIND
-    caught_up = rows.end.value[places.next_end[begin]] <= rows.committed.value[at]  # ends never fall in a history
+    # Log ends never decrease in a history.
+    caught_up = rows.end.value[places.next_end[begin]] <= rows.committed.value[at]
     stopped, stopped_owned = _stopped(rows, at, begin)
     unowned, owned = result, result.copy()
     unowned[doubtful] = np.where(stopped & ~caught_up, np.int8(Status.STOP), verdict)
@@ -183,7 +184,7 @@ def _statuses(rows: Rows, places: _Places, chosen: Ints, rules: WindowRules) -> 
 
 
 def _changed(rows: Rows) -> Flags:
-    """Return the rows in which an offset is observed first."""
+    """Return the rows in which an offset is first observed."""
     changed: Flags = rows.cut.copy()
     changed[1:] |= rows.committed.value[1:] != rows.committed.value[:-1]
     return changed
@@ -209,8 +210,8 @@ def _never_less_behind(rows: Rows, places: _Places, behind: Ints, at: Ints, begi
     before = np.empty_like(places.known_end)
     before[:1], before[1:] = _NONE, places.known_end[:-1]
     less = rows.end.valid & (before >= places.begin)
-    less &= behind < behind[before]  # -1 is a place that `less` already excludes
-    # Where the decreasing pair starts: the last pair has the latest start.
+    less &= behind < behind[before]  # `less` is already False where before is -1
+    # The start of the last pair of rows between which the lag decreased.
     pair = np.maximum.accumulate(np.where(less, before, _NONE))
     result: Flags = (pair[at] < begin) & (behind[at] > behind[places.next_end[begin]])
     return result
@@ -308,7 +309,7 @@ def _keeps_up(rows: Rows, places: _Places, chosen: Ints) -> Flags:
     window = places.window[chosen]
     commits, steps = total[chosen] - total[window], chosen - window
     behind = np.maximum(rows.end.value[chosen] - rows.committed.value[chosen], 0)
-    # A row with a known lag has an end: the first end of the window is at most that.
+    # A row with a known lag has a log end, so the window's first log end is in that row or before it.
     written = rows.end.value[chosen] - rows.end.value[np.minimum(places.next_end[window], chosen)]
     few = behind.astype(np.float64) * commits.astype(np.float64) <= written.astype(np.float64)
     result: Flags = (steps > 0) & (commits >= np.minimum(LEAST_COMMITS, steps)) & few
@@ -340,19 +341,19 @@ def _time_lag(
         ends, times = rows.end.value[points], rows.at_ms[points]
         count = np.cumsum(rows.end.valid)
         oldest = np.maximum(places.begin[at], at - (rules.history - 1))
-        low: Ints = count[oldest] - rows.end.valid[oldest]  # the place among `points` of the oldest in reach
+        low: Ints = count[oldest] - rows.end.valid[oldest]  # the index in `points` of the oldest point in reach
         high: Ints = count[at] - 1
         offset = rows.end.value[at] - lag.value[behind]
         result = _last_not_beyond(ends, offset, low - 1, high)
-        visited = result >= low
-        early = np.where(visited, result, low)
+        in_reach = result >= low
+        early = np.where(in_reach, result, low)
         late = np.minimum(early + 1, high)
-        rise = np.where(visited, ends[late] - ends[early], 1).astype(np.float64)
-        share = np.where(visited, offset - ends[early], 0).astype(np.float64) / rise
+        rise = np.where(in_reach, ends[late] - ends[early], 1).astype(np.float64)
+        share = np.where(in_reach, offset - ends[early], 0).astype(np.float64) / rise
         written = times[early] + ((times[late] - times[early]).astype(np.float64) * share).astype(np.int64)
-        age[behind] = np.where(visited, rows.at_ms[at] - written, 0)
-        least[behind] = np.where(visited, age[behind], rows.at_ms[at] - times[low])
-        valid[behind] = visited
+        age[behind] = np.where(in_reach, rows.at_ms[at] - written, 0)
+        least[behind] = np.where(in_reach, age[behind], rows.at_ms[at] - times[low])
+        valid[behind] = in_reach
     return NullableInts(age, valid), NullableInts(least, lag.valid)
 
 

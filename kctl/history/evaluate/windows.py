@@ -59,11 +59,11 @@ class _Tail:
 
 
 class Windows:
-    """Evaluation of batches, one after the other.
+    """An evaluator of a stream of batches.
 
-    last_only: return only the last reading of each partition, for a report of one point in time. last_timed: other
-    readings than the last have only the columns that evaluate.spans needs: time lags, rates and catch-up times are null
-    (except in the last reading of a batch). from_ms: earlier rows only serve as history and have no reading.
+    last_only: return only the last reading of each partition, for a report of one point in time. last_timed: time
+    lags, rates and catch-up times, which evaluate.spans needs only in the last reading of a partition, are null in
+    others (except in the last of a batch). from_ms: earlier rows only serve as history and have no reading.
     """
 
     def __init__(
@@ -152,7 +152,7 @@ def _key(batch: pa.RecordBatch, place: int) -> _Key:
 
 
 def _first_rows(batch: pa.RecordBatch) -> Flags:
-    """Return where group, topic or partition differ from the row before."""
+    """Return where group, topic or partition differs from the row before."""
     result = differs(batch.column("partition"))
     for name in ("group", "topic"):
         result |= differs(batch.column(name))
@@ -213,7 +213,7 @@ def _joined(before: Rows, after: Rows) -> Rows:
 
 
 def _since(rows: Rows, tail: _Tail | None) -> Ints:
-    """Return when each row's committed offset was first observed; the tail knows it for rows that were dropped."""
+    """Return when each row's committed offset was first observed. The tail has this time for rows dropped before."""
     changed = rows.cut.copy()
     changed[1:] |= rows.committed.value[1:] != rows.committed.value[:-1]
     changed[0] = True
@@ -227,9 +227,9 @@ def _since(rows: Rows, tail: _Tail | None) -> Ints:
 
 
 def _before(place: Ints, first: Flags) -> tuple[Ints, Flags]:
-    """Return, for each row, the index of the previous such row of its partition (-1: none in this batch).
+    """Return, for each row, the last row with an event before it in its partition (-1: none in this batch).
 
-    The flag is True if only an older batch has such a row.
+    place: `last_place` of the event. The flag is True if only an older batch can have such a row.
     """
     begin = last_place(first)  # -1: the tail's partition
     before = np.empty_like(place)
@@ -263,7 +263,7 @@ def _other_ids(batch: pa.RecordBatch, first: Flags, tail: _Tail | None) -> tuple
 
 
 def _tail(batch: pa.RecordBatch, rows: Rows, known_id: str | None, tail: _Tail | None, rules: WindowRules) -> _Tail:
-    """Return the last rows of the last partition: of its last history, at most as many as are searched."""
+    """Return the tail of a batch: the rows of the last history that later windows and time lags need."""
     size = len(rows)
     begin = max(int(last_place(rows.cut)[-1]), size - (rules.history - 1), 0)
     end_at = int(last_place(rows.end.valid)[-1])

@@ -25,7 +25,7 @@ def evaluate(plan: LagPlan) -> tuple[list[LagStatus], list[str]]:
 
 
 def begin_progress(plan: LagPlan) -> None:
-    """Start to count the partitions of groups. Their number is unknown if only some are selected."""
+    """Start to count evaluated partitions. Their total is unknown if only some groups or topics are selected."""
     query = plan.query
     is_everything = query.groups.everything and query.topics.everything and query.states is None
     read_progress.begin("evaluating groups", plan.partition_count if is_everything else None, "partitions")

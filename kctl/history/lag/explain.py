@@ -17,7 +17,7 @@ _STANDINGS = {
     Standing.EMPTY: "the group has no members: it is stopped, or assigns partitions manually",
     Standing.STALE: "the group has no members and has committed nothing for a long time: no alarm",
     Standing.DEAD: "the group or its commit was deleted: no alarm",
-    Standing.ABANDONED: "the group's members read other topics, but not this one any more: no alarm",
+    Standing.ABANDONED: "the group's members read other topics, but no longer this one: no alarm",
     Standing.DELETED: "the topic was deleted, only the commit remains: no alarm",
     Standing.UNKNOWN: "the group's state is unknown",
 }

@@ -7,7 +7,7 @@
     time-lag>5m, catch-up>1h        durations; a lower bound of the time lag counts, too
     deletion<1h, loss<1h            unread messages are deleted, or the group loses some, within this time
 
-Unknown values break no limit. The report says how many there are.
+Unknown values break no limit. The report prints how many there are.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _time_lag(row: LagStatus) -> int | None:
 
 
 # name → (comparison that breaks the limit, value of the row, True for durations)
-_FIGURES: dict[str, tuple[str, Callable[[LagStatus], int | None], bool]] = {
+_METRICS: dict[str, tuple[str, Callable[[LagStatus], int | None], bool]] = {
     "lag": (">", lambda row: row.messages, False),
     "lost": (">", lambda row: row.lost, False),
     "time-lag": (">", _time_lag, True),
@@ -56,16 +56,16 @@ class Limit:
 
     @property
     def partitions_only(self) -> bool:
-        """True if the limit applies to partitions only."""
+        """Return True if the limit applies to partitions only."""
         return self.name in _EXACTLY
 
     def breaks(self, row: LagStatus) -> bool:
         """Return True if the row breaks the limit."""
-        if self.name in _FIGURES:
+        if self.name in _METRICS:
             if self.name == "lag" and row.ahead:
                 return True
-            side, figure, _ = _FIGURES[self.name]
-            value = figure(row)
+            side, value_of, _ = _METRICS[self.name]
+            value = value_of(row)
             return value is not None and (value > self.limit if side == ">" else value < self.limit)
         if row.status is None:
             return False
@@ -78,21 +78,21 @@ class Limit:
             return bool(row.lag) and _time_lag(row) is None
         if self.name == "lag":
             return row.lag is None and not _without_commit(row)
-        return self.name not in _FIGURES and row.status in {None, Status.UNKNOWN.name} and not _without_commit(row)
+        return self.name not in _METRICS and row.status in {None, Status.UNKNOWN.name} and not _without_commit(row)
 
     def predicate(self, rows: int) -> str:
         """Return the predicate for a number of rows that break the limit: "are ERR", "is over lag>5"."""
         is_ = "is" if rows == 1 else "are"
-        if self.name in _FIGURES:
+        if self.name in _METRICS:
             return f"{is_} over {self.text}"
         return f"{is_} WARN or worse" if self.name == "WARN" else f"{is_} {self.name}"
 
     def describe(self, row: LagStatus) -> str:
         """Return the row's value as a predicate, e.g. "has lag 1,200"."""
-        if self.name not in _FIGURES:
+        if self.name not in _METRICS:
             return f"is {row.status}"
-        _, figure, duration = _FIGURES[self.name]
-        value = figure(row)
+        _, value_of, duration = _METRICS[self.name]
+        value = value_of(row)
         if self.name == "lag" and row.ahead and not (value and value > self.limit):
             return f"has committed {row.ahead:,} beyond the end of the log"
         assert value is not None
@@ -113,9 +113,9 @@ def parse_limit(text: str) -> Limit:
     name = match[1] if match else ""
     if match and match[2] is None and name.upper() in {**_AT_LEAST, **_EXACTLY}:
         return Limit(text, name.upper())
-    if not match or match[2] is None or name.lower() not in _FIGURES:
+    if not match or match[2] is None or name.lower() not in _METRICS:
         raise UsageError(f"--fail-on {text!r} is not a limit", hint=_HINT)
-    side, _, duration = _FIGURES[name.lower()]
+    side, _, duration = _METRICS[name.lower()]
     if match[2] != side:
         raise UsageError(f"--fail-on {text!r}: {name.lower()} needs the form {name.lower()}{side}…", hint=_HINT)
     if duration:
@@ -140,15 +140,15 @@ def broken_limits(rows: Sequence[LagStatus], limits: Iterable[Limit]) -> list[Br
     for limit in limits:
         over = [row for row in rows if limit.breaks(row)]
         if over:
-            result.append(BrokenLimit(limit, len(over), _furthest(limit, over)))
+            result.append(BrokenLimit(limit, len(over), _worst(limit, over)))
     return result
 
 
-def _furthest(limit: Limit, rows: Sequence[LagStatus]) -> LagStatus:
-    if limit.name not in _FIGURES:
+def _worst(limit: Limit, rows: Sequence[LagStatus]) -> LagStatus:
+    if limit.name not in _METRICS:
         return rows[0]
-    side, figure, _ = _FIGURES[limit.name]
-    return (max if side == ">" else min)(rows, key=lambda row: figure(row) or 0)
+    side, value_of, _ = _METRICS[limit.name]
+    return (max if side == ">" else min)(rows, key=lambda row: value_of(row) or 0)
 
 
 def unknown(rows: Iterable[LagStatus], limits: Sequence[Limit]) -> int:

@@ -1,7 +1,7 @@
 """A pass just taken over the cluster, as Arrow IPC bytes.
 
-It is sent to the tasks, which append it to the store's passes. Memory: about 20 bytes per row. Each task has all of it
-and selects its own groups.
+It is sent to the tasks, which append it to the store's passes. Memory: about 20 bytes per row. Each task gets the whole
+pass and selects its own groups.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def live_pass(
     points: Mapping[tuple[str, int], Sequence[LogEnd]] | None = None,
     markers: Mapping[tuple[str, int], Markers] | None = None,
 ) -> LivePass:
-    """Return a collector's pass taken at at_ms."""
+    """Return a collector's pass, taken at at_ms, in the form that is sent to tasks."""
     tables = {
         table: _packed(batch_of(table, ((at_ms, *row) for row in snapshot.rows[table])))
         for table in _TABLES

@@ -46,7 +46,7 @@ _MOMENT_BACK_MS = 60 * MINUTE_MS  # maximum age of the snapshot for a point in t
 class LagRequest:
     """The request of a lag command. observations, allowed_lag: see kctl.history.lag.window.WindowRules.
 
-    lookback_ms: how far back history is read, in addition to the windows. offsets_logs: see LagQuery. commit_times:
+    lookback_ms: how far back history is read; at least the span of a window. offsets_logs: see LagQuery. commit_times:
     commit times are added to the plan later (kctl.history.commits.live_commit_times).
     """
 
@@ -122,7 +122,7 @@ def plan_live(
     markers, marker_errors = fetch_markers(client, _behind(snapshot, request, max_lag=MAX_LAG))
     last = live_pass(snapshot, at_ms, _by_name(points), _by_name(markers))
     plan = _live_plan(opened, (*earlier, last), snapshot, request)
-    return replace(plan, notes=(*plan.notes, *_without_markers(marker_errors)))
+    return replace(plan, notes=(*plan.notes, *_marker_notes(marker_errors)))
 
 
 _Value = TypeVar("_Value")
@@ -132,8 +132,8 @@ def _by_name(by_partition: Mapping[TopicPartition, _Value]) -> dict[tuple[str, i
     return {(tp.topic, tp.partition): each for tp, each in by_partition.items()}
 
 
-def _without_markers(errors: Mapping[TopicPartition, KctlError]) -> list[str]:
-    """Return a note if control records are unknown. This is no failure: the lag is known without them."""
+def _marker_notes(errors: Mapping[TopicPartition, KctlError]) -> list[str]:
+    """Return a note if control records are unknown. This is not a failure: the lag is known without them."""
     if not errors:
         return []
     tp = min(errors)
@@ -285,21 +285,21 @@ def plan_span(path: Path, from_ms: int, to_ms: int, request: LagRequest) -> LagP
     available = passes(store, max(from_ms - back_ms, 0), to_ms, damaged=damaged.append)
     inside = [each for each in available if each.at_ms >= from_ms]
     if not inside:
-        raise _nothing_there(store, from_ms, to_ms)
+        raise _no_snapshots(store, from_ms, to_ms)
     return _plan(store, from_ms, to_ms, available, request, damaged)
 
 
 def plan_moment(path: Path, at_ms: int, request: LagRequest) -> LagPlan:
     """Return a plan for the state of the store at a point in time: its last complete pass and later partial ones.
 
-    Raises as `plan_span`. A pass more than one hour older is not used.
+    Raises the errors of `plan_span`. A pass more than one hour older is not used.
     """
     store = open_store(path)
     damaged: list[Damaged] = []
     from_ms = max(at_ms - _MOMENT_BACK_MS, 0)
     candidates = passes(store, from_ms, at_ms + 1, damaged=damaged.append)
     if not candidates:
-        raise _nothing_there(store, from_ms, at_ms + 1)
+        raise _no_snapshots(store, from_ms, at_ms + 1)
     first = next((each for each in reversed(candidates) if each.complete), candidates[-1])
     back_ms = max(request.lookback_ms, WindowRules().span_ms)
     available = passes(store, max(first.at_ms - back_ms, 0), at_ms + 1, damaged=damaged.append)
@@ -311,7 +311,7 @@ def _plan(
 ) -> LagPlan:
     inside = [each for each in available if each.at_ms >= from_ms]
     last = inside[-1]
-    to_ms = min(to_ms, last.at_ms + 1)  # otherwise only some tasks would see a pass stored from now on
+    to_ms = min(to_ms, last.at_ms + 1)  # otherwise a pass stored from now on would be seen by only some tasks
     check_files(store, moment.TABLES, from_ms, to_ms, damaged=damaged.append)
     _check_stored_names(store, inside, request, damaged)
     rules, lookback_ms = _windows(available, request)
@@ -362,7 +362,7 @@ def _stored_share_groups(store: Store, at_ms: int, request: LagRequest) -> tuple
     return tuple(sorted(group for group, state, kind in rows if kind == SHARE and _is_requested(group, state, request)))
 
 
-def _nothing_there(store: Store, from_ms: int, to_ms: int) -> NotFound:
+def _no_snapshots(store: Store, from_ms: int, to_ms: int) -> NotFound:
     newest = newest_ms(store)
     if newest is None:
         return NotFound(

@@ -22,12 +22,12 @@ class LagQuery:
     """A lag query: the last reading with from_ms ≤ at_ms < to_ms of each partition of the selected groups and topics.
 
     store: None if only the passes in `live`, which were just taken, are read. lookback_ms: how far before from_ms
-    snapshots are read. since_ms: the newest complete pass; what was read before it and is not in it was deleted; None:
-    no pass was complete. began_ms: the first pass that is read. long_ago_ms: a much older pass of which only commits
-    are read; a group without newer commits is stale (kctl.history.lag.status.Standing.STALE); None: none. states: group
-    states, in lower case; None: all. judged: there is history. offsets_logs: log dirs or partition folders of
-    __consumer_offsets, visible to every executor, for commit times. commit_times: commit times that are already known.
-    passes: all passes that are read, if commit times are requested.
+    snapshots are read. since_ms: the newest complete pass (None: there is none); anything missing from it was
+    deleted. began_ms: the first pass that is read. long_ago_ms: a much older pass (None: there is none), of which only
+    commits are read; a group without newer commits is stale (kctl.history.lag.status.Standing.STALE). states: group
+    states, in lower case; None: all. judged: there is history to judge by. offsets_logs: log dirs or partition folders
+    of __consumer_offsets, visible to every executor, for commit times. commit_times: commit times that are already
+    known. passes: all passes that are read, if commit times are requested.
     """
 
     store: str | None

@@ -2,7 +2,7 @@
 
 A reader reads the store's snapshots of its groups, appends the live passes, applies the rules (evaluate.windows), takes
 the last reading of each partition with its span (evaluate.spans), and adds the state of the cluster (snapshots.moment).
-A range contains whole groups, so rows are summed in place, without shuffles or joins. A read failure is a row with only
+A range contains whole groups, so a task sums its own rows, without shuffles or joins. A read failure is a row with only
 `error` set.
 """
 

@@ -1,4 +1,4 @@
-"""From snapshots to rows of the lag report, for one range of groups, without Spark."""
+"""Turn snapshots into rows of the lag report, for one range of groups, without Spark."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _READING = tuple(field.name for field in fields(Reading))
 _STATES = tuple(Status)
 
 
-class _Last(NamedTuple):
+class _LastReading(NamedTuple):
     """The last reading of a partition, and its span."""
 
     key: Key
@@ -65,7 +65,7 @@ def partition_rows(
     """
     store = None if query.store is None else store_here(query.store)
     groups = narrowed(groups, query.groups)
-    moment = moment_of({table: list(_beside(query, store, table, groups, damaged)) for table in TABLES})
+    moment = moment_of({table: list(_cluster_rows(query, store, table, groups, damaged)) for table in TABLES})
     commits = _commits(query, store, groups, damaged)
     if query.commit_times is not None:
         commits = query.commit_times.beside(commits)
@@ -75,8 +75,8 @@ def partition_rows(
     readings = judge_batches(commits, query.rules, last_timed=watch is None, from_ms=query.from_ms)
     if watch is not None:
         readings = watch(readings)
-    lasts = (last for batch in spans(readings) for last in _lasts(batch))
-    for _, of_group in groupby(lasts, key=lambda last: last.key.group):
+    last_readings = (last for batch in spans(readings) for last in _last_readings(batch))
+    for _, of_group in groupby(last_readings, key=lambda last: last.key.group):
         rows = list(_rows(list(of_group), moment, query))
         if rows:
             read_progress.advance(len(rows))
@@ -159,16 +159,16 @@ def _chosen(batch: pa.RecordBatch, query: LagQuery, groups: GroupRange) -> pa.Re
     """Return the rows of the selected groups and topics in the range."""
     mask = np.ones(batch.num_rows, dtype=bool)
     if query.live or not query.groups.everything:
-        mask &= _of(batch.column("group"), lambda text: text in query.groups and _inside(text, groups))
+        mask &= _mask(batch.column("group"), lambda text: text in query.groups and _inside(text, groups))
     if not query.topics.everything:
-        mask &= _of(batch.column("topic"), lambda text: text in query.topics)
+        mask &= _mask(batch.column("topic"), lambda text: text in query.topics)
     places = np.flatnonzero(mask)
     if len(places) == batch.num_rows:
         return batch
     return pa.RecordBatch.from_arrays(chosen(batch, batch.schema.names, places), schema=batch.schema)
 
 
-def _of(column: pa.Array, is_selected: Callable[[str], bool]) -> Flags:
+def _mask(column: pa.Array, is_selected: Callable[[str], bool]) -> Flags:
     """Return a mask of the rows whose text in a dictionary column is selected."""
     assert isinstance(column, pa.DictionaryArray)
     selected = [is_selected(text) for text in column.dictionary.to_pylist()]
@@ -181,7 +181,7 @@ def _inside(text: str, groups: GroupRange) -> bool:
     return (groups.lower is None or text >= groups.lower) and (groups.upper is None or text < groups.upper)
 
 
-def _beside(
+def _cluster_rows(
     query: LagQuery, store: Store | None, table: str, groups: GroupRange, damaged: list[Damaged]
 ) -> Iterator[tuple[Any, ...]]:
     """Yield a table's rows about the cluster for the selected groups and topics, in the form that moment_of needs."""
@@ -216,8 +216,8 @@ def _beside(
 # --- rows -----------------------------------------------------------------------------------------------------------
 
 
-def _lasts(batch: pa.RecordBatch) -> Iterator[_Last]:
-    """Yield the rows of spans as values."""
+def _last_readings(batch: pa.RecordBatch) -> Iterator[_LastReading]:
+    """Yield the rows of `spans` as plain values."""
     columns = {name: batch.column(name).to_pylist() for name in batch.schema.names if name not in {"group", "topic"}}
     columns |= {name: batch.column(name).cast(pa.string()).to_pylist() for name in ("group", "topic")}
     deleted = columns.get("deleted", [False] * batch.num_rows)
@@ -234,17 +234,17 @@ def _lasts(batch: pa.RecordBatch) -> Iterator[_Last]:
     offsets = zip(*(columns[f"{name}_offset"] for name in ("committed", "log_start", "log_end")), strict=True)
     for key, values, flag, time, reading, span in zip(keys, offsets, deleted, times, readings, spans_, strict=True):
         valid = (value if value is not None and value >= 0 else None for value in values)
-        yield _Last(Key(*key), Offsets(*valid), bool(flag), time, Reading(*reading), LagSpan(*span))
+        yield _LastReading(Key(*key), Offsets(*valid), bool(flag), time, Reading(*reading), LagSpan(*span))
 
 
-def _rows(lasts: Sequence[_Last], moment: Moment, query: LagQuery) -> Iterator[PartitionStatus]:
+def _rows(last_readings: Sequence[_LastReading], moment: Moment, query: LagQuery) -> Iterator[PartitionStatus]:
     """Yield the rows of one group."""
-    group = lasts[0].key.group
+    group = last_readings[0].key.group
     state = moment.states.get(group, None if query.since_ms is None else "Dead")
     if query.states is not None and (state or "").lower() not in query.states:
         return
     unchanged: dict[str, int] = {}
-    for last in lasts:
+    for last in last_readings:
         same_ms = unchanged_ms(last.reading, last.commit_ms)
         if same_ms is not None:
             unchanged[last.key.topic] = min(same_ms, unchanged.get(last.key.topic, same_ms))
@@ -252,7 +252,7 @@ def _rows(lasts: Sequence[_Last], moment: Moment, query: LagQuery) -> Iterator[P
     default = Surroundings()
     points = query.live[-1].points if query.live else {}
     markers = query.live[-1].markers if query.live else {}
-    for key, offsets, deleted, commit_ms, reading, span in lasts:
+    for key, offsets, deleted, commit_ms, reading, span in last_readings:
         log = moment.logs.get((key.topic, key.partition), no_log)
         around = Surroundings(
             state=state,

@@ -38,13 +38,13 @@ class Status(IntEnum):
 
 
 class Standing(str, Enum):
-    """The relation of a group to a topic. It decides if a bad status is an alarm."""
+    """The relation of a group to a topic. It decides whether a bad status is an alarm."""
 
     ACTIVE = "active"  # the group has members
     EMPTY = "empty"  # no members: it may be stopped, or assign partitions manually
     STALE = "stale"  # no members and no commits for a long time
     DEAD = "dead"  # the group was deleted
-    ABANDONED = "abandoned"  # the group has members, but none reads this topic any more
+    ABANDONED = "abandoned"  # the group has members, but they no longer read this topic
     DELETED = "deleted"  # the topic was deleted, only commits remain
     UNKNOWN = "unknown"
 
@@ -76,8 +76,8 @@ def standing_of(
 ) -> Standing:
     """Return the standing of a group in `state` (as brokers name it; None: unknown) to a topic.
 
-    topic_owned: a member is assigned a partition of the topic. unchanged_ms: time without a new commit on the topic;
-    None: unknown, so the group is never stale or abandoned.
+    topic_owned: whether a member is assigned a partition of the topic. unchanged_ms: time without a new commit on the
+    topic; None: unknown, so the group is never stale or abandoned.
     """
     if deleted:
         return Standing.DELETED

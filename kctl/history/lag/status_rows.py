@@ -1,7 +1,7 @@
 """The rows of `kctl history lag` and `kctl spark lag`: a partition of a group at one reading. Pure.
 
-A reading (lag.window) says how the offsets moved. The rest comes from the cluster: the state of the group, the owner of
-the partition, the retention of the topic. A row combines them by the rules of kctl.history.lag.status and
+A reading (lag.window) describes how the offsets moved. The rest comes from the cluster: the state of the group, the
+owner of the partition, the retention of the topic. A row combines them by the rules of kctl.history.lag.status and
 kctl.history.retention.deletion.
 
 - status: Burrow's status of a partition with or without an owner, or OK if the group's standing to the topic raises no
@@ -20,7 +20,7 @@ kctl.history.retention.deletion.
 - deletion_by_time_ms: if the time lag is unknown, from the age of the log's first record, the maximum age of a message.
   Like all values of kctl.history.retention.deletion, the earliest possible time.
 - last_commit: the commit time from __consumer_offsets if available, else the time when the offset was first read. None:
-  the first snapshot had this offset already. unchanged_ms: minimum time that the offset has not changed.
+  the first snapshot had this offset already. unchanged_ms: how long the offset has been unchanged, at least.
 - Rates are messages per second. catch_up_ms, deletion_ms and loss_ms are relative to `at`; None: never, or unknown. A
   group that keeps up (kctl.lag.rates.keeps_up) has catch_up_ms 0, and loses at most the messages that may be deleted at
   once. A group whose standing raises no alarm loses nothing.
@@ -175,8 +175,9 @@ class Surroundings(NamedTuple):
     state: of the group; "Dead" if it was deleted. commit_deleted: later snapshots do not have the commit. owner: None
     if the partition is not assigned. topic_owned, topic_unchanged_ms: over the group's partitions of the topic, see
     kctl.history.lag.status.standing_of. oldest_timestamp_ms: of the log's first record. size_bytes: of the leader's
-    replica. points: of the log, oldest first. markers: at the end of the log. allowed_lag: of the window rules.
-    began_ms: time of the first snapshot read. judged: there is history. commit_ms: time of the last commit.
+    replica. points: known ends of the log, oldest first. markers: control records at its end. allowed_lag: of the
+    window rules. began_ms: time of the first snapshot read. judged: there is history. commit_ms: time of the last
+    commit.
     """
 
     state: str | None = None
@@ -221,7 +222,7 @@ def partition_status(
     standing = Standing.DEAD if around.commit_deleted else _standing(around)
     owned = around.owner is not None
     verdict = reading.status_owned if owned else reading.status
-    open_ = undecided(offsets, around.last_stable_offset)
+    undecided_messages = undecided(offsets, around.last_stable_offset)
     worst = span.worst_owned if owned else span.worst_status
     times = _times(offsets, reading, around)
     result, owner = times.deletion, around.owner
@@ -240,7 +241,7 @@ def partition_status(
         log_end_offset=offsets.end,
         lag=reading.lag,
         lost=reading.lost,
-        undecided=open_,
+        undecided=undecided_messages,
         control_records=times.control_records,
         time_lag_ms=times.age_ms,
         time_lag_at_least_ms=times.least_ms,
@@ -261,7 +262,7 @@ def partition_status(
         lag_before=span.lag_before,
         peak_lag=span.peak_lag,
         worst_status=alarm_of(worst, standing).name if around.judged else None,
-        held_by_transaction=None if open_ is None else 0 < open_ == reading.lag,
+        held_by_transaction=None if undecided_messages is None else 0 < undecided_messages == reading.lag,
         ahead=reading.ahead,
     )
 
@@ -309,7 +310,7 @@ def _last_commit(reading: Reading, around: Surroundings) -> int | None:
 
 
 def unchanged_ms(reading: Reading, commit_ms: int | None) -> int | None:
-    """Return the minimum time that the committed offset has not changed: since it was first read, or committed."""
+    """Return how long the committed offset has been unchanged, at least: since it was first read, or committed."""
     if reading.unchanged_ms is None or commit_ms is None:
         return reading.unchanged_ms
     return max(reading.unchanged_ms, reading.at_ms - commit_ms)

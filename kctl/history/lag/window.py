@@ -1,4 +1,4 @@
-"""Rules of the verdict over a window of snapshots. kctl.history.evaluate.window_rules computes it.
+"""Rules for the verdict over a window of snapshots. kctl.history.evaluate.window_rules computes the verdict.
 
 A snapshot has committed offset, log start and log end, but not the commit time. Therefore:
 
@@ -8,8 +8,8 @@ A snapshot has committed offset, log start and log end, but not the commit time.
   offset was first observed, but not before the start of the window. Burrow's rules (kctl.history.lag.status) then give
   `status`: no new offset for more than half of the window is STOP.
 - A member that owns the partition commits unchanged offsets too. `status_owned` is the verdict for a partition with an
-  owner: commits count at the time of their observation, and the verdict is never STOP. No new offset in the whole
-  window is STALL.
+  owner: without `commit_ms`, commits count at the time of their observation, so the verdict is never STOP. No new
+  offset in the whole window is STALL.
 - The rules use the lag end − committed, which includes messages that were deleted unread. A constant lag is not WARN.
 - A new window begins after a gap: where the partition had no commit, where the topic ID changed, and where the log end
   decreased (topic recreated, log truncated). Offsets before and after the gap are not comparable.
@@ -49,9 +49,9 @@ class Reading:
     """The verdict and values of one observation. Rates are messages per second over its window, durations are ms.
 
     status: if the partition has no known owner; status_owned: if it has one. observations: number in the window. ahead:
-    committed offset minus log end, if positive. unchanged_ms: minimum time that the committed offset has not changed.
-    time_lag_ms, time_lag_least_ms: kctl.lag.rates.TimeLag. catch_up_ms: 0 for a group that keeps up, even if it lags a
-    few messages (kctl.lag.rates.keeps_up).
+    committed offset minus log end, if positive. unchanged_ms: how long the committed offset has been unchanged, at
+    least. time_lag_ms, time_lag_least_ms: kctl.lag.rates.TimeLag. catch_up_ms: 0 for a group that keeps up, even if it
+    lags a few messages (kctl.lag.rates.keeps_up).
     """
 
     at_ms: int

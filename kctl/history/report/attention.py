@@ -23,7 +23,7 @@ def partition_needs_attention(row: PartitionStatus) -> bool:
 
 
 def log_dir_needs_attention(row: LogDirReport) -> bool:
-    """Return True for a log dir that is offline, stale, nearly full, full within a week, or of unknown use."""
+    """Return True for a log dir that is offline, stale, nearly full, full within a week, or of unknown usage."""
     used = row.now.disk_used
     is_stale = row.error is not None or row.silent_since is not None
     return is_stale or used is None or used >= NEARLY_FULL or is_due(row.now.full_ms, WEEK_MS)

@@ -75,18 +75,19 @@ def report_of(
     store = store_here(query.store)
     damaged: list[Damaged] = []
     lacking = list(plan.failures)
-    visited = passes(store, query.from_ms, query.to_ms, damaged=damaged.append)
-    times = times_of(each.at_ms for each in visited)
+    span_passes = passes(store, query.from_ms, query.to_ms, damaged=damaged.append)
+    times = times_of(each.at_ms for each in span_passes)
     missing = _missing_tables(store)
     begin_progress(plan)
     groups = merged(read_groups(plan, times, limits, lacking), limits)
-    disks = disk_reports(store, query, times, visited)
+    disks = disk_reports(store, query, times, span_passes)
     missed = _missed(store, query.from_ms, query.to_ms, damaged)
     from_ms = query.from_ms if _has_earlier(store, query) else None
-    last_ms = visited[-1].at_ms
+    last_ms = span_passes[-1].at_ms
     now_ms = min(last_ms if until_ms is None else until_ms - 1, round(made_at.timestamp() * 1000))
-    gaps = gaps_of(visited, missed, from_ms=from_ms, until_ms=max(now_ms, last_ms), ended=newest_ms(store) == last_ms)
-    span = _span(visited, times, sum(missed.values()), gaps)
+    ended = newest_ms(store) == last_ms
+    gaps = gaps_of(span_passes, missed, from_ms=from_ms, until_ms=max(now_ms, last_ms), ended=ended)
+    span = _span(span_passes, times, sum(missed.values()), gaps)
     messages = [*lacking, *disks.errors, *map(str, damaged)]
     listed = group_reports(groups, limits)
     topics = [row for row in disks.topics if row.now.topic in query.topics]
@@ -134,15 +135,15 @@ def _limited(lacking: Iterable[str]) -> list[str]:
     return messages if more <= 0 else [*messages[:MAX_LACKING], f"and {more} more"]
 
 
-def _span(visited: list[PassInfo], times: Times, missed: int, gaps: list[Gap]) -> ReportSpan:
+def _span(span_passes: list[PassInfo], times: Times, missed: int, gaps: list[Gap]) -> ReportSpan:
     return ReportSpan(
-        from_at=_at(visited[0].at_ms),
-        to_at=_at(visited[-1].at_ms),
+        from_at=_at(span_passes[0].at_ms),
+        to_at=_at(span_passes[-1].at_ms),
         bucket_ms=times.buckets.bucket_ms,
         buckets=times.buckets.size,
-        passes=len(visited),
-        incomplete=sum(not each.complete for each in visited),
-        failures=list(dict.fromkeys(text for each in visited for text in each.failures))[:MAX_FAILURES],
+        passes=len(span_passes),
+        incomplete=sum(not each.complete for each in span_passes),
+        failures=list(dict.fromkeys(text for each in span_passes for text in each.failures))[:MAX_FAILURES],
         missed=missed,
         gaps=gaps,
     )

@@ -35,8 +35,8 @@ class DiskReports(NamedTuple):
     errors: list[str]
 
 
-def disk_reports(store: Store, query: LagQuery, times: Times, visited: Sequence[PassInfo]) -> DiskReports:
-    """Return the reports on disks for the passes `visited`, and losses of the selected groups and topics.
+def disk_reports(store: Store, query: LagQuery, times: Times, span_passes: Sequence[PassInfo]) -> DiskReports:
+    """Return the reports on disks for the passes `span_passes`, and losses of the selected groups and topics.
 
     Raises KctlError.
     """
@@ -44,8 +44,8 @@ def disk_reports(store: Store, query: LagQuery, times: Times, visited: Sequence[
     reads = StoreReads(store, query.from_ms, query.to_ms, watch=sizes.watch)
     outlook, moment = reads.outlook()
     by_log_dir = outlook.by_log_dir()
-    silent = silent_brokers(visited, _reported_ms(outlook), [row.broker for row in by_log_dir])
-    since = {each.broker: each.since or at(visited[0].at_ms) for each in silent}
+    silent = silent_brokers(span_passes, _reported_ms(outlook), [row.broker for row in by_log_dir])
+    since = {each.broker: each.since or at(span_passes[0].at_ms) for each in silent}
     log_dirs = [
         LogDirReport(
             replace(row, causes=row.causes[:MAX_CAUSES]),

@@ -6,7 +6,7 @@
 - A log dir that is offline, full within a week, or nearly full. Log dirs on one volume are one finding.
 - A topic whose log cleaner is stalled (kctl.history.retention.tombstones).
 
-The severity of a group is its status. Log dirs are ERR if data is lost or will be within a day, otherwise WARN.
+The severity of a group is its status. Log dirs are ERR if they are offline or full within a day, otherwise WARN.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def findings(
 def _urgency(finding: ReportFinding) -> tuple[bool, float]:
     """Return the sort key: causes of stale values, offline or full log dirs, then by due time.
 
-    Otherwise the order is kept.
+    Ties keep their order.
     """
     never = _NEVER_DUE.get(finding.kind, float("inf"))
     return finding.severity is not State.ERR, never if finding.due_ms is None else finding.due_ms
@@ -83,7 +83,7 @@ def _group(row: GroupReport, partitions: Sequence[PartitionStatus], span: Report
         kind=FindingKind.GROUP,
         name=now.group,
         broker=None,
-        what=", ".join(_of_group(now, partitions)),
+        what=", ".join(_problems(now, partitions)),
         advice=_advice(now, partitions),
         since=since,
         due_ms=now.loss_ms,
@@ -99,12 +99,12 @@ _VERDICTS = {
 }
 
 
-def _of_group(now: GroupStatus, partitions: Sequence[PartitionStatus]) -> Iterator[str]:
+def _problems(now: GroupStatus, partitions: Sequence[PartitionStatus]) -> Iterator[str]:
     status = _burrow(partitions)
     verdict = _VERDICTS.get(status or "")
     if _is_held(partitions):
         yield "waits for an open transaction"
-    elif _is_set_back(partitions) and status != "REWIND":
+    elif _was_rewound(partitions) and status != "REWIND":
         yield f"{_VERDICTS['REWIND']}, and since then the group {verdict}"
     elif verdict:
         yield verdict
@@ -123,7 +123,7 @@ def _of_group(now: GroupStatus, partitions: Sequence[PartitionStatus]) -> Iterat
 
 
 def _burrow(partitions: Sequence[PartitionStatus]) -> str | None:
-    """Return the Burrow status of the worst partition, which the report's raised status hides."""
+    """Return the Burrow status of the worst partition. Its row may show a status that the report raised."""
     worst = partitions[0] if partitions else None
     if worst is None or worst.status in _VERDICTS:
         return None if worst is None else worst.status
@@ -133,13 +133,13 @@ def _burrow(partitions: Sequence[PartitionStatus]) -> str | None:
 def _is_held(partitions: Sequence[PartitionStatus]) -> bool:
     """Return True if open transactions hide all unread messages of stalled partitions from the group.
 
-    They do for readers with isolation.level=read_committed.
+    This happens only to consumers with isolation.level=read_committed.
     """
     stalled = [row for row in partitions if row.status in {"STOP", "STALL"}]
     return bool(stalled) and all(row.held_by_transaction for row in stalled)
 
 
-def _is_set_back(partitions: Sequence[PartitionStatus]) -> bool:
+def _was_rewound(partitions: Sequence[PartitionStatus]) -> bool:
     """Return True if an offset went back within the span and has not been reached again."""
     return any(
         "REWIND" in {row.status, row.worst_status} and row.status in {"STOP", "STALL", "REWIND"} for row in partitions
@@ -153,10 +153,10 @@ def _advice(now: GroupStatus, partitions: Sequence[PartitionStatus]) -> str:
         return "check whether the topic was recreated or truncated, and set the offset with `kctl group reset-offsets`"
     if _is_held(partitions):
         return "the producer hangs or has exited: find it with `kctl transaction hanging`, then abort the transaction"
-    if _is_set_back(partitions) and status != "REWIND":
-        return f"check whether the reset was intended; {_of_consumers(now, worst)}"
+    if _was_rewound(partitions) and status != "REWIND":
+        return f"check whether the reset was intended; {_consumer_advice(now, worst)}"
     if status in {"STOP", "STALL"}:
-        return _of_consumers(now, worst)
+        return _consumer_advice(now, worst)
     if status == "REWIND":
         return "the offsets were reset or an old commit arrived late: check whether that was intended"
     if now.consumed_per_s is not None and now.produced_per_s is not None and now.consumed_per_s < now.produced_per_s:
@@ -164,7 +164,7 @@ def _advice(now: GroupStatus, partitions: Sequence[PartitionStatus]) -> str:
     return "raise the topics' retention until the group catches up; estimate it with `kctl history retention --what-if`"
 
 
-def _of_consumers(now: GroupStatus, worst: PartitionStatus | None) -> str:
+def _consumer_advice(now: GroupStatus, worst: PartitionStatus | None) -> str:
     if now.state == "Empty":
         return "the group has no members: start its consumers"
     stuck = worst is not None and worst.status == "STALL"
@@ -182,7 +182,7 @@ def _rate(per_s: float) -> str:
 
 
 def _since(timeline: Sequence[StatusSpan], status: str | None, span: ReportSpan) -> tuple[datetime | None, bool]:
-    """Return when the status began, and True if that was before the span. Gaps without another status do not end it."""
+    """Return when the status began, and True if that was before the span. Buckets without a status are skipped."""
     first: int | None = None
     for each in reversed(timeline):
         if each.status in {None, State.UNKNOWN}:

@@ -1,8 +1,8 @@
-"""A report as a single HTML page, without network, server or other files.
+"""A report as a single HTML page that needs no network, server or other files.
 
 Findings and tables are HTML, so they are readable without JavaScript; what needs attention comes first. The report is
 also embedded as JSON in a script element that is not executed: the page's script draws charts from it, and sorts and
-filters the tables. Names of groups and topics are untrusted, therefore:
+filters the tables. Names of groups and topics are untrusted. Therefore:
 
 - In the HTML, text is escaped (kctl.history.report.page_cells). The script creates only text nodes.
 - In the JSON, characters that could end the element or begin another one (`<`, `>`, `&`) are escaped, and so are all
@@ -84,19 +84,19 @@ def report_json(report: Report) -> str:
 
 
 def _columns(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return rows with the same keys as their number and columns. Objects in every row become columns, too."""
+    """Return rows with equal keys as columns, plus the number of rows. A column of objects becomes columns, too."""
     columns: dict[str, Any] = {name: [row[name] for row in rows] for name in rows[0]}
     nested = {name: _columns(values) for name, values in columns.items() if isinstance(values[0], dict)}
     return {"size": len(rows), "columns": columns | nested}
 
 
 def _filled(template: str, parts: dict[str, str]) -> str:
-    """Return the template with each mark replaced once. Inserted text is not searched for marks."""
+    """Return the template with each placeholder replaced once. Inserted text is not searched for placeholders."""
     pieces = []
     rest = template
-    for mark, text in sorted(parts.items(), key=lambda item: template.index(item[0])):
-        before, separator, rest = rest.partition(mark)
-        assert separator, mark
+    for placeholder, text in sorted(parts.items(), key=lambda item: template.index(item[0])):
+        before, separator, rest = rest.partition(placeholder)
+        assert separator, placeholder
         pieces += [before, text]
     return "".join([*pieces, rest])
 

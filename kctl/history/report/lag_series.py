@@ -93,9 +93,9 @@ class SeriesWatch:
         groups, topics = batch.column("group"), batch.column("topic")
         begins = np.flatnonzero(differs(groups) | differs(topics)).tolist()
         for begin, end in zip(begins, [*begins[1:], batch.num_rows], strict=True):
-            self._of(groups[begin].as_py()).push(topics[begin].as_py(), rows.cut(begin, end))
+            self._group_of(groups[begin].as_py()).push(topics[begin].as_py(), rows.cut(begin, end))
 
-    def _of(self, name: str) -> _Group:
+    def _group_of(self, name: str) -> _Group:
         """Return the accumulator of a group; a new name ends the group before it."""
         if self._group is None or self._group.name != name:
             self._end()
@@ -113,13 +113,13 @@ class SeriesWatch:
 class _Rows(NamedTuple):
     """Readings as arrays.
 
-    place: index of the pass. lag, age, unchanged: -1 if unknown. lacking: there is a commit, but the lag is unknown.
-    status: the verdict for a partition with or without owner, as `owned` says.
+    place: index of the pass. lag, age, unchanged: -1 if unknown. lag_unknown: there is a commit, but the lag is
+    unknown. status: the verdict for a partition with or without an owner, depending on `owned`.
     """
 
     place: Ints
     lag: Ints
-    lacking: Flags
+    lag_unknown: Flags
     age: Ints
     unchanged: Ints
     status: _Small
@@ -131,9 +131,9 @@ class _Rows(NamedTuple):
         deleted = bits_of(batch.column("deleted"))
         status = np.where(owned, _small(batch, "status_owned"), _small(batch, "status"))
         status[deleted] = Status.OK  # Standing.DELETED
-        lacking = nullable(batch.column("committed_offset")).valid & (lag < 0) & ~deleted
+        lag_unknown = nullable(batch.column("committed_offset")).valid & (lag < 0) & ~deleted
         age, unchanged = _or_none(batch, "time_lag_least_ms"), _or_none(batch, "unchanged_ms")
-        return _Rows(place, lag, lacking, age, unchanged, status, owned)
+        return _Rows(place, lag, lag_unknown, age, unchanged, status, owned)
 
     def cut(self, begin: int, end: int) -> _Rows:
         return _Rows._make(column[begin:end] for column in self)
@@ -166,7 +166,7 @@ class _Group:
         self._lag = np.zeros(size, dtype=np.int64)
         self._present = np.zeros(size, dtype=bool)
         self._counted = np.zeros(size, dtype=bool)
-        self._lacking = np.zeros(size, dtype=bool)
+        self._lag_unknown = np.zeros(size, dtype=bool)
         self._age = np.full(size, -1, dtype=np.int64)
         self._worst = np.zeros(size, dtype=np.int8)
         self._topic: _Topic | None = None
@@ -180,13 +180,13 @@ class _Group:
         np.add.at(self._lag, rows.place, np.maximum(rows.lag, 0))
         self._counted[rows.place[rows.lag >= 0]] = True
         self._present[rows.place] = True
-        self._lacking[rows.place[rows.lacking]] = True
+        self._lag_unknown[rows.place[rows.lag_unknown]] = True
         np.maximum.at(self._age, rows.place, rows.age)
 
     def compact(self) -> Compact:
         """Return the values by bucket. Call it after the last reading."""
         self._end_topic()
-        lag = np.where(self._counted & ~self._lacking, self._lag, -1)
+        lag = np.where(self._counted & ~self._lag_unknown, self._lag, -1)
         worst = np.where(self._present, self._worst, np.int8(-1)).astype(np.int64)
         return Compact(self._peaks(lag), self._peaks(self._age), self._peaks(worst).astype(np.int8))
 

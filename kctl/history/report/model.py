@@ -118,7 +118,8 @@ class LogDirReport:
 class SilentBroker:
     """A broker that did not report its log dirs to the newest pass.
 
-    since: first pass without a response; None: no pass of the span has one. log_dir_count: number of its log dirs.
+    since: first pass without a response; None: it responded to no pass of the span. log_dir_count: number of its log
+    dirs.
     """
 
     broker: int

@@ -16,7 +16,7 @@ def overview(
 ) -> Overview:
     """Return the totals.
 
-    groups: each with a flag for deleted groups, which count only in `groups`. Unknown values are not summed.
+    groups: each with a flag for deleted groups, which count only in group_count. Unknown values are not summed.
     """
     current = [group for group, deleted in groups if not deleted]
     by_state = [State[group.status] if group.status else State.UNKNOWN for group in current]

@@ -12,14 +12,15 @@ from kctl.history.report.page_cells import UNKNOWN, safe
 from kctl.history.report.texts import gap_text, growth_text, passes_text
 from kctl.history.report.verdict import DAY_MS, WEEK_MS
 
-# The section with the row of a finding; the script filters its table by the name or the words.
+# The section with the row of a finding. The script filters the section's table by the name; for a broker, by
+# _SILENT_FILTER.
 _SECTIONS = {
     FindingKind.GROUP: "groups",
     FindingKind.LOG_DIR: "log-dirs",
     FindingKind.TOPIC: "topics",
     FindingKind.BROKER: "log-dirs",
 }
-_OF_BROKER = "no response"
+_SILENT_FILTER = "no response"
 
 
 def cluster_text(report: Report) -> str:
@@ -46,7 +47,7 @@ def findings_html(report: Report) -> str:
 
 def _finding(finding: ReportFinding, span: ReportSpan) -> str:
     broker = "" if finding.broker is None else f" on broker {finding.broker}"
-    words = _OF_BROKER if finding.kind is FindingKind.BROKER else finding.name
+    words = _SILENT_FILTER if finding.kind is FindingKind.BROKER else finding.name
     section = _SECTIONS.get(finding.kind)
     link = f'href="#{section}" data-words="{safe(words)}"' if section else 'href="#lacking"'
     due = "" if finding.due_ms is None else f'<b class="due">{_due(finding.due_ms, span.to_at)}</b>'
@@ -117,16 +118,16 @@ def overview_html(report: Report) -> str:
         [
             _tile("log dirs offline, of " + f"{totals.log_dir_count:,}", f"{totals.offline_log_dirs:,}",
                   "ERR" if totals.offline_log_dirs else ""),
-            _tile("next full disk in", _some(totals.next_full_ms, format_due), _urgency(totals.next_full_ms)),
+            _tile("next full disk in", _or_unknown(totals.next_full_ms, format_due), _urgency(totals.next_full_ms)),
             _tile(f"groups in ERR, of {groups(totals.group_count)}", groups(totals.groups_err),
                   "ERR" if totals.groups_err else ""),
             _tile("groups in WARN", groups(totals.groups_warn), "WARN" if totals.groups_warn else ""),
-            _tile("next loss in", _some(totals.next_loss_ms, format_due), _urgency(totals.next_loss_ms)),
-            _tile("lost, messages", _some(totals.lost, _count), "ERR" if lost else ""),
-            _tile("lag, messages", _some(totals.lag, _count)),
+            _tile("next loss in", _or_unknown(totals.next_loss_ms, format_due), _urgency(totals.next_loss_ms)),
+            _tile("lost, messages", _or_unknown(totals.lost, _count), "ERR" if lost else ""),
+            _tile("lag, messages", _or_unknown(totals.lag, _count)),
             _tile("longest time lag", _time_lag(report)),
             _tile("bytes of all replicas", format_size(totals.replicas_bytes)),
-            _tile("growth", _some(totals.growth_bytes_per_hour, growth_text)),
+            _tile("growth", _or_unknown(totals.growth_bytes_per_hour, growth_text)),
             _tile("topics", _count(totals.topic_count)),
             _tile(f"brokers, {silent:,} not responding" if silent else "brokers", _count(totals.broker_count),
                   "ERR" if silent else ""),
@@ -142,7 +143,7 @@ def _count(count: int) -> str:
     return f"{count:,}"
 
 
-def _some(value: Any, show: Callable[[Any], str]) -> str:
+def _or_unknown(value: Any, show: Callable[[Any], str]) -> str:
     return UNKNOWN if value is None else show(value)
 
 
@@ -160,5 +161,5 @@ def _time_lag(report: Report) -> str:
 
 
 def limited_text(prefix: str, shown: int, count: int) -> str:
-    """Return how many of all rows a limited table has; empty if it has all."""
+    """Return how many of all rows a limited table shows; empty if it shows all."""
     return f"{prefix} {shown:,} of {count:,}." if shown < count else ""

@@ -1,6 +1,6 @@
 """The tables of the page as HTML: rows that need attention, and the healthy ones in a closed <details>.
 
-The script adds sorting and filters (page/tables.js). It finds a row's values by `data-row`, its place in the report.
+The script adds sorting and filters (page/tables.js). It finds a row's values by `data-row`, their index in the report.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ def silent_brokers(
 ) -> list[SilentBroker]:
     """Return brokers that did not respond to the newest pass and have not left the cluster.
 
-    A broker has left if a later complete pass is without it. passes: of the span, ordered by time, at least one.
+    A broker has left if a later complete pass does not include it. passes: of the span, ordered by time, at least one.
     reported_ms: time of each broker's last log dirs. log_dirs: broker of each known log dir.
     """
     newest, dirs = passes[-1], list(log_dirs)
@@ -41,11 +41,11 @@ def gaps_of(
     until_ms: int,
     ended: bool = True,
 ) -> list[Gap]:
-    """Return times when passes were due but missing, by the collector's interval or the usual one.
+    """Return the times when passes were due, by the collector's interval or the median one, but are missing.
 
-    passes: as above. missed: skipped passes before a pass, by its time; they are reported separately. from_ms: start of
-    the span, if there are earlier passes. until_ms: end of the requested span, at most now. ended: no later passes
-    exist.
+    passes: as in silent_brokers. missed: skipped passes before a pass, by its time; they are reported separately.
+    from_ms: start of the span, if there are earlier passes. until_ms: end of the requested span, at most now. ended: no
+    later passes exist.
     """
     steps = [after.at_ms - before.at_ms for before, after in pairwise(passes)]
     usual = int(median(steps)) if steps else None

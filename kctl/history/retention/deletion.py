@@ -6,9 +6,9 @@ log.retention.check.interval.ms):
 - by time, when the largest timestamp in a segment is older than retention.ms;
 - by bytes, when the bytes after a segment are still at least retention.bytes.
 
-So the next unread message cannot be deleted before its age reaches retention.ms or retention.bytes follow it.
-`deletion` returns these earliest possible times. The rest of its segment can retain a message for longer: for up to
-segment.bytes more, and until the next check.
+So the next unread message cannot be deleted before its age reaches retention.ms, or retention.bytes are written after
+it. `deletion` returns these earliest possible times. The rest of its segment can retain a message for longer: for up
+to segment.bytes more, and until the next check.
 
 A group that continues reading is overtaken later than that, or never: `loss_eta_ms`.
 All times are ms from the time of the input; None: never, or unknown. Rates are measured over minutes, so a time beyond
@@ -31,7 +31,7 @@ class Deletion(NamedTuple):
 
     @property
     def eta_ms(self) -> int | None:
-        """Return the earlier of both."""
+        """Return the earlier of the two."""
         if self.by_time_ms is None or self.by_bytes_ms is None:
             return self.by_bytes_ms if self.by_time_ms is None else self.by_time_ms
         return min(self.by_time_ms, self.by_bytes_ms)
@@ -94,10 +94,10 @@ def loss_eta_ms(
     """Return when the group first loses a message at the current rates.
 
     Deletion advances at the production rate. A group that reads a share of the produced messages is overtaken
-    1 ÷ (1 − share) times later; a group that reads as fast is never overtaken. A group with an unknown rate counts as
-    stopped. Without production only retention.ms deletes, and a group that reads at all is assumed to be in time.
-    keeps_up (kctl.lag.rates): the rates differ only by the sampling times: the group loses only messages that may be
-    deleted at once.
+    1 ÷ (1 − share) times later; a group that reads all of them is never overtaken. A group with an unknown rate counts
+    as stopped. Without production only retention.ms deletes, and a group that reads at all is assumed to be in time.
+    keeps_up (kctl.lag.rates): the rates differ only because of the sampling times, so the group loses only messages
+    that may be deleted at once.
     """
     eta = due.eta_ms
     if eta is None or eta == 0:

@@ -3,15 +3,15 @@
 A straight line through the sizes is wrong in both directions: a log at its retention limit no longer grows, and a young
 log will grow for longer. So each replica grows at its write rate up to its ceiling:
 
-- by bytes: retention.bytes plus one segment (only whole segments are deleted, while the rest is still at least
-  retention.bytes: UnifiedLog.deleteRetentionSizeBreachedSegments);
+- by bytes: retention.bytes plus one segment (only whole segments are deleted, and only if at least retention.bytes
+  remain: UnifiedLog.deleteRetentionSizeBreachedSegments);
 - by time: the bytes written in retention.ms plus one segment: a segment is deleted by its newest record, and closed
   when it is full or segment.ms old (UnifiedLog.deleteRetentionMsBreachedSegments, LogSegment.shouldRoll);
 - retention is checked periodically: the bytes written in CHECK_MS are added;
 - compacted logs, and logs without limits, have no ceiling.
 
-Nothing is assumed to shrink: a log over its ceiling keeps its size. A replica that lags takes its missing bytes at
-once. A follower is written as fast as its leader. Other files on the volume grow at their observed rate.
+Nothing is assumed to shrink: a log over its ceiling keeps its size. A lagging replica is assumed to fetch its missing
+bytes at once. A follower is written as fast as its leader. Other files on the volume grow at their observed rate.
 Sizes are those of segments; indexes (a few thousandths) are not counted. A prediction reaches FORESIGHT times the
 observed time: a few seconds of writes say nothing about months.
 """
@@ -34,7 +34,7 @@ UNLIMITED_MS = 100 * 365 * 24 * HOUR_MS  # 100 years, also no limit; retention.m
 
 
 class ReplicaGrowth(NamedTuple):
-    """A replica on the volume. written_per_hour: None: unknown, counted as 0. ceiling_bytes: None: no limit.
+    """A replica on the volume. written_per_hour: None if unknown, counted as 0. ceiling_bytes: None if unlimited.
 
     outstanding_bytes: the bytes that the replica still has to fetch to be as large as its leader.
     """
@@ -50,7 +50,7 @@ class ReplicaGrowth(NamedTuple):
 class Cause:
     """The growth of a topic's replicas until the volume is full or each replica is at its ceiling.
 
-    topic: None: files that are not Kafka's. share: of all growth. written_per_hour: the current rate.
+    topic: None for files that are not Kafka's. share: of all growth. written_per_hour: the current rate.
     """
 
     topic: str | None
@@ -99,7 +99,7 @@ def ceiling_bytes(config: LogConfig | None, written_per_hour: float | None, size
 
 
 def never_stops(config: LogConfig | None) -> bool:
-    """Return True if only a full disk ends the growth of such a log: no limit and no compaction."""
+    """Return True if only a full disk ends the growth of a log with these configs: no limit, no compaction."""
     if config is None or config.cleanup_policy is None:
         return False
     if compacts(config.cleanup_policy):
@@ -125,7 +125,7 @@ def disk_full(
     hours = None if usable_bytes is None else _hours_until(float(usable_bytes), replicas, other)
     end = float("inf") if hours is None else hours
     ms = None if hours is None or hours * HOUR_MS >= MAX_MS else int(hours * HOUR_MS)
-    ceilings = [_room(each) for each in replicas]
+    ceilings = [_headroom(each) for each in replicas]
     reach = None if observed_ms is None else observed_ms * FORESIGHT
     later = ms is not None and reach is not None and ms > reach
     return DiskFull(
@@ -138,7 +138,7 @@ def disk_full(
     )
 
 
-def _room(replica: ReplicaGrowth) -> float:
+def _headroom(replica: ReplicaGrowth) -> float:
     """Return how many bytes the replica can still grow."""
     outstanding = float(replica.outstanding_bytes)
     if not replica.written_per_hour or replica.written_per_hour < 0:
@@ -148,36 +148,36 @@ def _room(replica: ReplicaGrowth) -> float:
     return max(replica.ceiling_bytes - replica.size_bytes, outstanding)
 
 
-def _written(replica: ReplicaGrowth) -> float:
+def _growth_rate(replica: ReplicaGrowth) -> float:
     """Return the current growth in bytes per hour; 0 at the ceiling."""
-    if _room(replica) <= replica.outstanding_bytes:
+    if _headroom(replica) <= replica.outstanding_bytes:
         return 0.0
     return replica.written_per_hour or 0.0
 
 
 def _rate(replicas: Iterable[ReplicaGrowth], other: float) -> float:
-    return sum(map(_written, replicas)) + other
+    return sum(map(_growth_rate, replicas)) + other
 
 
 def grown_by(replica: ReplicaGrowth, hours: float) -> float:
     """Return the growth of the replica after a number of hours (infinite: its final growth)."""
-    rate = _written(replica)
+    rate = _growth_rate(replica)
     more = rate * hours if rate else 0.0
-    return min(replica.outstanding_bytes + more, _room(replica))
+    return min(replica.outstanding_bytes + more, _headroom(replica))
 
 
-def _forever(replica: ReplicaGrowth) -> float:
+def _endless_rate(replica: ReplicaGrowth) -> float:
     """Return the rate at which the replica grows without limit, in bytes per hour; 0 if it has a ceiling."""
-    return _written(replica) if _room(replica) == float("inf") else 0.0
+    return _growth_rate(replica) if _headroom(replica) == float("inf") else 0.0
 
 
 def _hours_until(usable: float, replicas: Sequence[ReplicaGrowth], other: float) -> float | None:
-    """Return the hours until all have grown by `usable`: linear growth from one replica's ceiling to the next."""
+    """Return the hours until the replicas have grown by `usable`. Growth is linear between two ceilings."""
     remaining = usable - sum(each.outstanding_bytes for each in replicas)
     if remaining <= 0:
         return 0.0
-    growing = [(each, _written(each)) for each in replicas if _written(each) > 0]
-    ends = sorted(((_room(each) - each.outstanding_bytes) / rate, rate) for each, rate in growing)
+    growing = [(each, _growth_rate(each)) for each in replicas if _growth_rate(each) > 0]
+    ends = sorted(((_headroom(each) - each.outstanding_bytes) / rate, rate) for each, rate in growing)
     rate, now = sum(rate for _, rate in growing) + other, 0.0
     for at, replica_rate in ends:
         if at == float("inf"):
@@ -192,13 +192,13 @@ def _hours_until(usable: float, replicas: Sequence[ReplicaGrowth], other: float)
 
 def _causes(replicas: Sequence[ReplicaGrowth], other: float, hours: float) -> list[Cause]:
     """Return the growth by topic after these hours. If growth never ends, shares are those of the final rates."""
-    endless = hours == float("inf") and (other > 0 or any(_room(each) == float("inf") for each in replicas))
+    endless = hours == float("inf") and (other > 0 or any(_headroom(each) == float("inf") for each in replicas))
     grown: dict[str | None, float] = {None: 0.0}
     rates: dict[str | None, float] = {None: other}
     for each in replicas:
-        amount = _forever(each) if endless else grown_by(each, hours)
+        amount = _endless_rate(each) if endless else grown_by(each, hours)
         grown[each.topic] = grown.get(each.topic, 0.0) + amount
-        rates[each.topic] = rates.get(each.topic, 0.0) + _written(each)
+        rates[each.topic] = rates.get(each.topic, 0.0) + _growth_rate(each)
     grown[None] = other if endless else (other * hours if other else 0.0)
     total = sum(grown.values())
     if total <= 0:

@@ -1,9 +1,9 @@
-"""Losses when a volume is full: how far each group is by then, and what it loses. Pure.
+"""Losses when a volume is full: how far each group has read by then, and what it loses. Pure.
 
 Until then each group reads, and each log is written, at its current rate:
 
-- unread: messages of partitions on the volume that the group has not read when it is full. A broker stops on a full log
-  dir (LogDirFailureChannel): these can then be read only from other replicas;
+- unread: messages of partitions on the volume that the group has not read when it is full. A broker takes a full
+  log dir offline (LogDirFailureChannel), so these can then be read only from other replicas;
 - sole: unread messages without another replica;
 - deleted: messages that retention deletes before the group has read them. A group that does not advance loses its
   unread messages one after the other, by age, then newly written ones.
@@ -83,10 +83,9 @@ def deleted_in(reader: ConsumingGroup, duration_ms: int) -> int:
 
 
 def _deleted_by_time(reader: ConsumingGroup, duration_ms: int) -> int | None:
-    """Return the unread messages that retention.ms deletes within this time; None: the group is not stopped.
+    """Return the unread messages that retention.ms deletes within this time; None if the group reads, or if unknown.
 
-    The next unread message is deleted first. A message written now is deleted later by the age of that message,
-    and later messages follow.
+    The next unread message is deleted first. A message written now is deleted later, by the age of that one.
     """
     if (reader.consumed_per_s or 0.0) > 0 or not reader.lag or reader.by_time_ms is None:
         return None
@@ -109,12 +108,12 @@ def losses(readers: Iterable[ConsumingGroup], duration_ms: int) -> list[GroupLos
     by_group: dict[str, list[ConsumingGroup]] = {}
     for reader in readers:
         by_group.setdefault(reader.group, []).append(reader)
-    rows = [_of_group(group, rows, duration_ms) for group, rows in by_group.items()]
+    rows = [_group_loss(group, rows, duration_ms) for group, rows in by_group.items()]
     result = [row for row in rows if row.unread or row.deleted]
     return sorted(result, key=lambda row: (-row.deleted, -row.sole, -row.unread, row.group))
 
 
-def _of_group(group: str, readers: list[ConsumingGroup], duration_ms: int) -> GroupLoss:
+def _group_loss(group: str, readers: list[ConsumingGroup], duration_ms: int) -> GroupLoss:
     lags = [(reader, lag_in(reader, duration_ms) or 0) for reader in readers]
     deleted = sum(deleted_in(reader, duration_ms) for reader in readers)
     return GroupLoss(

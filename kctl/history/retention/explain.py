@@ -14,12 +14,12 @@ _MAX_CAUSES = 5
 
 
 def explain_log_dir(row: LogDirOutlook) -> list[Line]:
-    """Yield the explanations of a log dir."""
+    """Return the explanations of a log dir."""
     return [*_volume(row), *_full(row), *_causes(row.causes)]
 
 
 def explain_logs(row: PartitionOutlook | TopicOutlook) -> list[Line]:
-    """Yield the explanations of a topic or partition."""
+    """Return the explanations of a topic or partition."""
     return [*_growth(row), *_ceiling(row), *_cleaner(row)]
 
 

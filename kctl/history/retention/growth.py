@@ -58,7 +58,7 @@ class Growth(NamedTuple):
 
     @property
     def lasting_per_hour(self) -> float | None:
-        """Return the growth that compaction leaves, at least 0."""
+        """Return the growth rate that remains after compaction, at least 0."""
         if self.shrunk_at_ms is None:
             return self.written_per_hour
         low = self.last_bytes - self.since_shrunk_bytes

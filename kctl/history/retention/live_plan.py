@@ -1,7 +1,7 @@
-"""Distribute the brokers to read over tasks: planned in kctl's main process with one Metadata request.
+"""Distribute the reads of a cluster over tasks: planned in kctl's main process with one Metadata request.
 
 A share keeps a leader's partitions together, so that a task sends few requests. There are at most `parallelism` shares:
-starting a Python worker costs more than it saves.
+starting more Python workers costs more than it saves.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _partition_shares(state: ClusterState, parallelism: int, *, oldest: bool) ->
 def split_evenly(bundles: Iterable[Sequence[T]], max_shares: int) -> list[list[T]]:
     """Return at most `max_shares` shares of about the same size, none of them empty. Bundles stay whole.
 
-    The largest bundle goes first, each to the smallest share (Graham's rule, at most 4/3 of the best).
+    Bundles are assigned largest first, each to the smallest share (Graham's rule, at most 4/3 of the best).
     """
     largest_first = sorted((bundle for bundle in bundles if bundle), key=len, reverse=True)
     shares: list[list[T]] = [[] for _ in range(min(max_shares, len(largest_first)))]

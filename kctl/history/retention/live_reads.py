@@ -97,14 +97,14 @@ def read_logs(target: Target, share: PartitionsShare, *, timeout_s: float) -> It
 
 
 def _logs(client: ClusterClient, share: PartitionsShare) -> Iterator[LogRow]:
-    offsets, deleted, unread = read_log_offsets(client, [tp for tp, _ in share.leaders])
+    offsets, deleted, unreadable = read_log_offsets(client, [tp for tp, _ in share.leaders])
     oldest, without_oldest = fetch_oldest_timestamps(client, list(offsets) if share.oldest else ())
     for tp, leader in share.leaders:
         if tp in deleted:
             continue
         result = offsets.get(tp)
         if result is None:
-            reason = unread[tp].message if tp in unread else "the response does not include it"
+            reason = unreadable[tp].message if tp in unreadable else "the response does not include it"
             yield LogRow(*tp, leader, error=reason)
         elif tp in without_oldest:
             yield LogRow(*tp, leader, result.start, result.end, error=without_oldest[tp].message)

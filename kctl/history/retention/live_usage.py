@@ -31,13 +31,13 @@ def live_usage(target: Target, plan: RetentionPlan, *, timeout_s: float) -> Live
     """Read the shares of the plan. Ages are relative to now."""
     now_ms = time.time_ns() // 1_000_000
     with ThreadPoolExecutor(_MAX_THREADS) as pool:
-        logs = _started(pool, live_reads.read_logs, target, plan.partitions, timeout_s)
-        log_dirs = _started(pool, live_reads.read_log_dirs, target, plan.brokers, timeout_s)
-        configs = _started(pool, live_reads.read_configs, target, plan.topics, timeout_s)
+        logs = _start_reads(pool, live_reads.read_logs, target, plan.partitions, timeout_s)
+        log_dirs = _start_reads(pool, live_reads.read_log_dirs, target, plan.brokers, timeout_s)
+        configs = _start_reads(pool, live_reads.read_configs, target, plan.topics, timeout_s)
         return usage_of(list(logs()), list(log_dirs()), list(configs()), plan.failures, now_ms=now_ms)
 
 
-def _started(
+def _start_reads(
     pool: ThreadPoolExecutor,
     reader: Callable[..., Iterator[_Row]],
     target: Target,

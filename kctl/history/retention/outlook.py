@@ -162,12 +162,14 @@ class Outlook:
 
     def by_partition(self) -> list[PartitionOutlook]:
         """Return each partition, sorted."""
-        return [PartitionOutlook(**_values(row), **self._of_partition(row)) for row in self._usage.by_partition()]
+        return [PartitionOutlook(**_values(row), **self._partition_values(row)) for row in self._usage.by_partition()]
 
     def by_topic(self) -> list[TopicOutlook]:
         """Return each topic, sorted."""
         partitions = grouped(self.by_partition(), lambda row: row.topic)
-        return [TopicOutlook(**_values(row), **self._of_topic(partitions[row.topic])) for row in self._usage.by_topic()]
+        return [
+            TopicOutlook(**_values(row), **self._topic_values(partitions[row.topic])) for row in self._usage.by_topic()
+        ]
 
     def by_broker(self) -> list[BrokerOutlook]:
         """Return each broker, sorted."""
@@ -248,7 +250,7 @@ class Outlook:
         ]
         return [row for kind in kinds for row in _sorted(_skews(kind))]
 
-    def _of_partition(self, row: PartitionUsage) -> dict[str, Any]:
+    def _partition_values(self, row: PartitionUsage) -> dict[str, Any]:
         config = self.disks.configs.get(row.topic)
         rate = self.rates.get((row.topic, row.partition), Rate(None, None))
         copies = [each for each in self._copies.get((row.topic, row.partition), []) if not each.future]
@@ -265,7 +267,7 @@ class Outlook:
             "cleaner_stands_still": is_cleaner_stalled(*both) if both else None,
         }
 
-    def _of_topic(self, rows: Sequence[PartitionOutlook]) -> dict[str, Any]:
+    def _topic_values(self, rows: Sequence[PartitionOutlook]) -> dict[str, Any]:
         replicas = [each for row in rows for each in self._copies.get((row.topic, row.partition), [])]
         ceilings = [None if r.ceiling_bytes is None else r.ceiling_bytes * max(r.replica_count, 1) for r in rows]
         result = skew([row.size_bytes or 0 for row in rows])

@@ -37,8 +37,8 @@ from kctl.segment.log.segment_retention import (
     deletions,
 )
 
-_SILENT_MS = 15 * 60_000  # an idle cleaner looks for work every log.cleaner.backoff.ms, 15 s
-_EXACT_KEYS = 1 << 20
+_SILENT_MS = 15 * 60_000  # an idle cleaner looks for work much more often: every log.cleaner.backoff.ms, 15 s
+_MAX_EXACT_KEYS = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +68,9 @@ class CleanerRow:
     """A compacted log. The field names are the JSON keys and never change.
 
     offsets: offsets in the cleanable part, an upper bound for its keys. keys: distinct keys of the whole log, if
-    counted; keys_exact: False: estimated. rounds: maximum number of cleaning rounds with this dedupe buffer.
-    waiting_ms: how long the log has been due. silent_ms: time since the log dir's cleaner last finished a log.
-    stands_still: the log has been due and the cleaner silent for 15 minutes.
+    counted; keys_exact: False if estimated. rounds: maximum number of cleaning rounds with this dedupe buffer.
+    waiting_ms: how long it has been due for cleaning. silent_ms: time since the log dir's cleaner last finished a log.
+    stands_still: the log has been due and the cleaner silent for over 15 minutes.
     """
 
     log_dir: str
@@ -112,7 +112,7 @@ class FilesReport:
 class SegmentRequest:
     """The options of read_segments. configs: by topic; logs of other topics are skipped. now_ms: reference for ages.
 
-    cleaner: True: report the cleaning of compacted logs; False: the retention of the others. keys: count the keys,
+    cleaner: report the cleaning of compacted logs, instead of the retention of logs that delete. keys: count the keys,
     which reads every record. buffer_bytes, threads: log.cleaner.dedupe.buffer.size and log.cleaner.threads.
     """
 
@@ -145,7 +145,7 @@ def topics_of(folders: Sequence[Path]) -> set[str]:
 def read_segments(
     folders: Sequence[Path], request: SegmentRequest, progress: Callable[[int, int], None] | None = None
 ) -> FilesReport:
-    """Read logs one after the other. An unreadable log is added to the failures."""
+    """Read logs one at a time. An unreadable log is added to the failures."""
     report = FilesReport()
     for number, folder in enumerate(folders):
         if progress is not None:
@@ -172,13 +172,13 @@ def read_segments(
 
 
 def _tally(folder: Path, query: SegmentRequest) -> LogTally:
-    options = TallyOptions(query.now_ms, _EXACT_KEYS, records=query.keys)
+    options = TallyOptions(query.now_ms, _MAX_EXACT_KEYS, records=query.keys)
     (log,) = read_logs(select_logs([folder]), options).logs
     return log
 
 
 def _largest(tally: LogTally, place: int) -> int:
-    """Return the largest timestamp of the batches, or the file's if they have none (LogSegment.largestTimestamp)."""
+    """Return the largest timestamp of a segment's batches, else the mtime of the file (LogSegment.largestTimestamp)."""
     segment = tally.segments[place]
     return segment.largest_timestamp if segment.largest_timestamp >= 0 else segment.mtime
 

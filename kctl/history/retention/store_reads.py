@@ -44,7 +44,7 @@ READERS = (
 
 @dataclass
 class StoreReads:
-    """One report over the passes with from_ms ≤ at_ms < to_ms of a store.
+    """The reads for one report, over the passes with from_ms ≤ at_ms < to_ms of a store.
 
     watch: gets all sizes as they are read, in this process. at_once: number of processes that read.
     errors: read failures so far.
@@ -155,8 +155,8 @@ def reads_of(store: str, from_ms: int, to_ms: int, *, at_once: int = 1) -> Store
 def _time_lag(row: dict[str, Any], oldest_ms: int | None, now_ms: int) -> int | None:
     """Return the age of the next unread message.
 
-    If the message is older than all observations: interpolated between the log's first record and now, and at least
-    the observed age.
+    If the message is older than all observations, its age is interpolated between the log's first record and now. It
+    is at least the observed age.
     """
     if row["time_lag_ms"] is not None or not row["lag"] or oldest_ms is None or oldest_ms > now_ms:
         observed_ms: int | None = row["time_lag_ms"]

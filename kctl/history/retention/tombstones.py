@@ -104,7 +104,7 @@ def _too_dirty(clean_bytes: int, cleanable_bytes: int, config: LogConfig) -> boo
 def due_since_ms(segments: Sequence[CompactedSegment], state: Dirty, config: LogConfig) -> int | None:
     """Return the time since which the cleaner would pick this log; None: it would not, or unknown.
 
-    That is the time when the segment was closed that made the dirty part large enough.
+    That is when the segment that made the dirty part large enough was closed.
     """
     if not needs_cleaning(state, config):
         return None

@@ -117,23 +117,23 @@ class Usage:
 
     def _broker(self, node: int, dirs: list[LogDirSize], copies: list[ReplicaSize]) -> BrokerUsage:
         shares = self._shares(copies)
-        oldest = _least(share.oldest_ms for share in shares)
+        oldest = _min(share.oldest_ms for share in shares)
         return BrokerUsage(
             broker=node,
             log_dir_count=len(dirs),
             topic_count=len({copy.topic for copy in copies}),
             replica_count=sum(not copy.future for copy in copies),
             size_bytes=sum(copy.size_bytes for copy in copies),
-            disk_used=_most(disk_used(row.total_bytes, row.usable_bytes) for row in dirs),
-            retention_bytes_used=_most(share.bytes_used for share in shares),
+            disk_used=_max(disk_used(row.total_bytes, row.usable_bytes) for row in dirs),
+            retention_bytes_used=_max(share.bytes_used for share in shares),
             oldest_timestamp=at(oldest),
             oldest_age_ms=age_ms(self.now_ms, oldest),
-            retention_ms_used=_most(share.ms_used for share in shares),
+            retention_ms_used=_max(share.ms_used for share in shares),
         )
 
     def _log_dir(self, row: LogDirSize, copies: list[ReplicaSize]) -> LogDirUsage:
         shares = self._shares(copies)
-        oldest = _least(share.oldest_ms for share in shares)
+        oldest = _min(share.oldest_ms for share in shares)
         return LogDirUsage(
             broker=row.broker,
             log_dir=row.log_dir,
@@ -143,10 +143,10 @@ class Usage:
             total_bytes=row.total_bytes,
             usable_bytes=row.usable_bytes,
             disk_used=disk_used(row.total_bytes, row.usable_bytes),
-            retention_bytes_used=_most(share.bytes_used for share in shares),
+            retention_bytes_used=_max(share.bytes_used for share in shares),
             oldest_timestamp=at(oldest),
             oldest_age_ms=age_ms(self.now_ms, oldest),
-            retention_ms_used=_most(share.ms_used for share in shares),
+            retention_ms_used=_max(share.ms_used for share in shares),
         )
 
 
@@ -187,11 +187,11 @@ def _topic(rows: list[PartitionUsage]) -> TopicUsage:
         cleanup_policy=first.cleanup_policy,
         segment_bytes=first.segment_bytes,
         retention_bytes=first.retention_bytes,
-        retention_bytes_used=_most(row.retention_bytes_used for row in rows),
-        oldest_timestamp=_least(row.oldest_timestamp for row in rows),
-        oldest_age_ms=_most(row.oldest_age_ms for row in rows),
+        retention_bytes_used=_max(row.retention_bytes_used for row in rows),
+        oldest_timestamp=_min(row.oldest_timestamp for row in rows),
+        oldest_age_ms=_max(row.oldest_age_ms for row in rows),
         retention_ms=first.retention_ms,
-        retention_ms_used=_most(row.retention_ms_used for row in rows),
+        retention_ms_used=_max(row.retention_ms_used for row in rows),
     )
 
 
@@ -199,9 +199,9 @@ _Number = TypeVar("_Number", int, float)
 _Ordered = TypeVar("_Ordered", int, datetime)
 
 
-def _most(values: Iterable[_Number | None]) -> _Number | None:
+def _max(values: Iterable[_Number | None]) -> _Number | None:
     return max((value for value in values if value is not None), default=None)
 
 
-def _least(values: Iterable[_Ordered | None]) -> _Ordered | None:
+def _min(values: Iterable[_Ordered | None]) -> _Ordered | None:
     return min((value for value in values if value is not None), default=None)

@@ -1,6 +1,6 @@
 """Replicas on their volumes: the write rate and missing bytes of each, and when each volume is full. Pure.
 
-- A replica counts while its broker has it: a replica that the broker had earlier was moved or deleted.
+- A replica counts only if its broker still has it: otherwise it was moved or deleted.
 - A follower is written as fast as its leader; if the leader's rate is unknown, as fast as the fastest replica.
 - A compacted log grows by the bytes that remain after compaction (kctl.history.retention.growth: lasting).
 - Log dirs of a broker with the same size, and the same free space (to a ten-thousandth) in the first and the last
@@ -25,7 +25,7 @@ _SAME_VOLUME = 10_000  # samples of the free space may differ by 1/10,000 of the
 
 
 class Rate(NamedTuple):
-    """The rates of a partition in bytes per hour, and its leader's size. lasting_per_hour: what compaction leaves."""
+    """The rates of a partition in bytes per hour, and its leader's size. lasting_per_hour: after compaction."""
 
     written_per_hour: float | None
     leader_bytes: int | None
@@ -47,8 +47,8 @@ class Disks:
     _last: dict[int, int] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        visited = [(each.broker, each.growth.last_ms) for each in self.replicas]
-        for broker, last_ms in [*visited, *((each.broker, each.growth.last_ms) for each in self.volumes)]:
+        replica_samples = [(each.broker, each.growth.last_ms) for each in self.replicas]
+        for broker, last_ms in [*replica_samples, *((each.broker, each.growth.last_ms) for each in self.volumes)]:
             self._last[broker] = max(self._last.get(broker, 0), last_ms)
 
     def current(self) -> list[GrownReplica]:
@@ -67,20 +67,20 @@ class Disks:
     def full(self) -> dict[Place, DiskFull]:
         """Return when the volume of each log dir is full."""
         rates = self.rates()
-        on: dict[Place, list[ReplicaGrowth]] = {}
+        growing: dict[Place, list[ReplicaGrowth]] = {}
         for each in self.current():
-            on.setdefault((each.broker, each.log_dir), []).append(self._growing(each, rates))
-        ever: dict[Place, list[GrownReplica]] = {}
+            growing.setdefault((each.broker, each.log_dir), []).append(self._growing(each, rates))
+        observed: dict[Place, list[GrownReplica]] = {}
         for each in self.replicas:
-            ever.setdefault((each.broker, each.log_dir), []).append(each)
+            observed.setdefault((each.broker, each.log_dir), []).append(each)
         result: dict[Place, DiskFull] = {}
         for group in same_volumes(self.volumes):
             places = [(each.broker, each.log_dir) for each in group]
             usable = min(each.growth.last_bytes for each in group) + sum(self.freed.get(place, 0) for place in places)
-            other = self._others(group, [row for place in places for row in ever.get(place, ())])
+            other = self._others(group, [row for place in places for row in observed.get(place, ())])
             outlook = disk_full(
                 usable,
-                [row for place in places for row in on.get(place, ())],
+                [row for place in places for row in growing.get(place, ())],
                 other_per_hour=other or 0.0,
                 observed_ms=max(each.growth.span_ms for each in group),
             )
@@ -90,12 +90,12 @@ class Disks:
     def _growing(self, each: GrownReplica, rates: Mapping[Partition, Rate]) -> ReplicaGrowth:
         rate = rates.get((each.topic, each.partition), Rate(None, None))
         behind = each.future or each.offset_lag > 0
-        lacks = max((rate.leader_bytes or 0) - each.growth.last_bytes, 0) if behind else 0
+        missing_bytes = max((rate.leader_bytes or 0) - each.growth.last_bytes, 0) if behind else 0
         config = self.configs.get(each.topic)
         ceiling = ceiling_bytes(config, rate.written_per_hour, each.growth.last_bytes)
         compacted = config is not None and compacts(config.cleanup_policy)
         lasting = rate.lasting_per_hour if compacted else rate.written_per_hour
-        return ReplicaGrowth(each.topic, each.growth.last_bytes, lasting, ceiling, lacks)
+        return ReplicaGrowth(each.topic, each.growth.last_bytes, lasting, ceiling, missing_bytes)
 
     def _others(self, group: Sequence[GrownVolume], replicas: Iterable[GrownReplica]) -> float | None:
         """Return the growth of other files: the loss of free space per hour minus replica growth. None: unknown."""
@@ -112,14 +112,14 @@ def _rate(copies: Sequence[GrownReplica], leader: int) -> Rate:
     growth = next((each.growth for each in copies if each.broker == leader), None)
     lasting = growth.lasting_per_hour if growth is not None else None
     if lasting is None:
-        lasting = _most(each.growth.lasting_per_hour for each in copies)
+        lasting = _max(each.growth.lasting_per_hour for each in copies)
     if growth is not None and growth.written_per_hour is not None:
         return Rate(growth.written_per_hour, growth.last_bytes, lasting)
-    fastest = _most(each.growth.written_per_hour for each in copies)
+    fastest = _max(each.growth.written_per_hour for each in copies)
     return Rate(fastest, None if growth is None else growth.last_bytes, lasting)
 
 
-def _most(rates: Iterable[float | None]) -> float | None:
+def _max(rates: Iterable[float | None]) -> float | None:
     return max((rate for rate in rates if rate is not None), default=None)
 
 

@@ -5,7 +5,7 @@ Kafka deletes whole segments from the start of a log, so the result is a range, 
 - by bytes: at most all bytes beyond retention.bytes, at least all but one segment.bytes;
 - by time: a segment is deleted when its newest record is older than retention.ms: at most all older bytes, at least
   all but one segment;
-- both delete from the start: the larger one counts.
+- both delete from the start of the log, so the larger amount counts.
 
 The write time of a message is interpolated between times with a known log end (kctl.lag.rates.LogEnd), and between the
 first record and the first of these times. Bytes are assumed to be spread evenly over offsets. Without "delete" in
@@ -72,7 +72,7 @@ def parse_change(settings: Sequence[str]) -> Change:
         name, separator, value = text.partition("=")
         if not separator or name not in _PARSERS:
             raise UsageError(
-                f"{text!r} is no change of retention", hint="write retention.ms=3d or retention.bytes=10GB"
+                f"{text!r} is not a retention change", hint="write retention.ms=3d or retention.bytes=10GB"
             )
         if name in result:
             raise UsageError(f"{name} is set twice")
@@ -100,25 +100,25 @@ def freed(log: KnownLog, config: LogConfig, now_ms: int) -> Freed | None:
         return Freed(0, 0, start)
     segment = max(config.segment_bytes or 0, 0)
     end = log.ends[-1].offset
-    over = _over(log.size_bytes, config.retention_bytes)
-    min_cut, max_cut = _cut(log, config.retention_ms, now_ms)
+    over = _excess(log.size_bytes, config.retention_bytes)
+    min_cut, max_cut = _first_retained(log, config.retention_ms, now_ms)
     most = max(over, _bytes_before(log, max_cut))
     least = max(over - segment, _bytes_before(log, min_cut) - segment, 0)
-    by_bytes = start + _up((end - start) * over, log.size_bytes) if over else start
+    by_bytes = start + _ceil_div((end - start) * over, log.size_bytes) if over else start
     return Freed(least, most, max(min(by_bytes, end), max_cut))
 
 
-def _over(size_bytes: int, retention_bytes: int | None) -> int:
+def _excess(size_bytes: int, retention_bytes: int | None) -> int:
     if retention_bytes is None or retention_bytes < 0:
         return 0
     return max(size_bytes - retention_bytes, 0)
 
 
-def _up(amount: int, divisor: int) -> int:
+def _ceil_div(amount: int, divisor: int) -> int:
     return -(-amount // divisor)
 
 
-def _cut(log: KnownLog, retention_ms: int | None, now_ms: int) -> tuple[int, int]:
+def _first_retained(log: KnownLog, retention_ms: int | None, now_ms: int) -> tuple[int, int]:
     """Return the lower and upper bound of the first offset that is young enough to be retained."""
     start = log.log_start_offset or 0
     if retention_ms is None or retention_ms < 0:

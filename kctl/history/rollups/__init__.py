@@ -1,1 +1,1 @@
-"""Hours and days of a store, rolled up, and trends of them."""
+"""Hourly and daily rollups of a store, and their trends."""

@@ -66,7 +66,7 @@ def catch_up(store: Store, *, make_hours: MakeHours | None = None) -> CaughtUp:
             read_progress.report(_PHASE, result.hours, len(hours), "hours")
         days = _missing_days(store)
         for day_ms in days:
-            with read_progress.observed(None):  # its files are part of the step
+            with read_progress.observed(None):  # its files are part of this step
                 result.errors += map(str, make_day(store, day_ms))
             result.days += 1
             read_progress.report(_PHASE, result.days, len(days), "days")
@@ -105,6 +105,6 @@ def _missing_days(store: Store) -> list[int]:
 def hours_here(store: Store, hours: Sequence[Hour]) -> Iterator[tuple[int, list[str]]]:
     """Roll up each hour in this process; see MakeHours."""
     for hour in hours:
-        with read_progress.observed(None):  # its files are part of the step
+        with read_progress.observed(None):  # its files are part of this step
             errors = [str(each) for each in make_hour(store, hour)]
         yield hour.start_ms, errors

@@ -59,11 +59,11 @@ class _PassTimes:
 def roll_up(store: Store, hour: Hour) -> HourRollup:
     """Roll up the passes of an hour. Without passes, there are no rows."""
     damaged: list[Damaged] = []
-    visited = passes(store, hour.start_ms - HOUR_MS, hour.end_ms, damaged=damaged.append)
-    inside = [each for each in visited if each.at_ms >= hour.start_ms]
+    available = passes(store, hour.start_ms - HOUR_MS, hour.end_ms, damaged=damaged.append)
+    inside = [each for each in available if each.at_ms >= hour.start_ms]
     if not inside:
         return HourRollup(hour, {GROUPS: [], TOPICS: [], LOG_DIRS: []}, damaged)
-    base = next((each.at_ms for each in reversed(visited) if each.at_ms < hour.start_ms), None)
+    base = next((each.at_ms for each in reversed(available) if each.at_ms < hour.start_ms), None)
     at = np.array([each.at_ms for each in inside], dtype=np.int64)
     times = _PassTimes(base, at, all(each.complete for each in inside))
 
@@ -104,7 +104,7 @@ def _commit_figures(column: Callable[[str], NullableInts]) -> _Figures:
     lag = NullableInts(np.maximum(end.value - reached, 0), both & end.valid)
     deleted = NullableInts(np.maximum(start.value - committed.value, 0), both)
     consumed = np.zeros_like(committed.value)
-    # As in kctl.lag.rates.consumed: messages that were already deleted at the row before were skipped, not consumed.
+    # As in kctl.lag.rates.consumed: messages already deleted by the row before were skipped, not consumed.
     consumed[1:] = np.maximum(committed.value[1:] - np.where(start.valid, reached, committed.value)[:-1], 0)
     steps = {"consumed": NullableInts(consumed, committed.valid), "produced": _increase(end)}
     return _Figures({"lag": lag, "lost": deleted}, steps)
@@ -196,7 +196,7 @@ def _runs(
     for batch in batches:
         if batch.num_rows == 0:
             continue
-        for result, run in _of_batch(batch, tail, key, times, figures):
+        for result, run in _batch_runs(batch, tail, key, times, figures):
             if open_ is not None and open_[0] == result:
                 open_[1].add(run)
                 continue
@@ -208,7 +208,7 @@ def _runs(
         yield open_
 
 
-def _of_batch(
+def _batch_runs(
     batch: pa.RecordBatch,
     tail: pa.RecordBatch | None,
     key: tuple[str, ...],

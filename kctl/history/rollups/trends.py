@@ -10,7 +10,7 @@ from typing import Any
 from kctl.history.rollups.rollup import COLUMNS, GROUPS, LOG_DIRS, PASSES, START, TOPICS, Row, key_columns
 from kctl.lag.retention import at
 
-# For each table: the column that a course shows, and the column with the value at the end of a period.
+# For each table: the column that a time series shows, and the column with the value at the end of a period.
 FIGURE = {GROUPS: "peak_lag", TOPICS: "replicas_bytes", LOG_DIRS: "replicas_bytes"}
 AT_END = {**FIGURE, GROUPS: "lag"}
 _SUMS = ("consumed", "produced")
@@ -18,7 +18,7 @@ _SUMS = ("consumed", "produced")
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """A topic of a group, a topic, or a log dir over time.
+    """A time series of a group's topic, a topic, or a log dir.
 
     first, last: values at the end of the first and the last period with a value; change: last − first. peak, values: of
     `figure`. values: one for each period between the first and the last period of all courses; None: unknown.
@@ -44,7 +44,7 @@ def course_columns(table: str) -> list[str]:
 
 
 def courses(table: str, rows: Iterable[Row], period_ms: int) -> list[Course]:
-    """Return the course of each key, largest change first. rows: rollups of equal length."""
+    """Return the time series of each key, largest change first. rows: rollups of periods of equal length."""
     keys = key_columns(table)
     by_key: dict[tuple[Any, ...], dict[int, Row]] = {}
     for row in rows:

@@ -4,7 +4,7 @@ Requests, regardless of the number of groups and partitions: one Metadata; ListG
 each coordinator; ListOffsets three times to each leader (end, start, last stable), and once more for the first
 record's timestamp of logs whose start has moved; DescribeLogDirs to each broker; DescribeConfigs every five minutes.
 
-The order matters. Commits are read before ends, so that lag is too small by at most the messages committed meanwhile.
+The order matters. Commits are read before ends, so that lag is too large by at most the messages committed meanwhile.
 Last stable offsets are read after ends, so that messages written in between do not look like an open transaction: the
 last stable offset may be beyond the end. Ends are read before starts.
 """
@@ -93,7 +93,7 @@ class Collector:
         self._oldest: dict[TopicPartition, _Oldest] = {}
         self._configs: dict[str, tuple[Any, ...]] = {}
         self._configs_at_ms: int | None = None
-        self._waiting: dict[TopicPartition, int] = {}  # since when leaders return no offsets (at_ms)
+        self._waiting: dict[TopicPartition, int] = {}  # when leaders began to return no offsets (at_ms)
         self._steady: set[str] = set()  # topics whose first record changes only with their log start
 
     def take_pass(self, client: ClusterClient, at_ms: int) -> Pass:
@@ -153,16 +153,16 @@ class Collector:
         self, client: ClusterClient, state: ClusterState, at_ms: int, result: Pass
     ) -> dict[TopicPartition, LogOffsets]:
         """Add the rows of `logs`; return the log offsets."""
-        self._learn_configs(client, state, at_ms, result)
+        self._add_configs(client, state, at_ms, result)
         partitions = [p for topic in state.topics.values() for p in topic.partitions]
-        offsets, _, unread = read_log_offsets(client, [p.tp for p in partitions], state=state)
+        offsets, _, unreadable = read_log_offsets(client, [p.tp for p in partitions], state=state)
         stable = fetch_offsets_each(client, _by_leader(partitions), OffsetSpec.LATEST, read_committed=True)
         self._waiting = {
             tp: self._waiting.get(tp, at_ms)
-            for tp, error in unread.items()
+            for tp, error in unreadable.items()
             if (error.details or {}).get("kafka_error") == "OFFSET_NOT_AVAILABLE"
         }
-        for tp, error in unread.items():
+        for tp, error in unreadable.items():
             persists = at_ms - self._waiting.get(tp, at_ms) >= _LONG_MS
             result.failed(f"partition {tp}", OperationFailed(error.message + _WHY_NO_OFFSETS) if persists else error)
         oldest = self._oldest_of(client, state, offsets, result)
@@ -196,7 +196,7 @@ class Collector:
         self._oldest = cached
         return {tp: entry.timestamp_ms for tp, entry in cached.items()}
 
-    def _learn_configs(self, client: ClusterClient, state: ClusterState, at_ms: int, result: Pass) -> None:
+    def _add_configs(self, client: ClusterClient, state: ClusterState, at_ms: int, result: Pass) -> None:
         """Add the rows of `configs`: all in the first pass of an hour, then changed ones every five minutes."""
         last = self._configs_at_ms
         everything = last is None or hour_of(last) != hour_of(at_ms)
@@ -264,7 +264,7 @@ def _deleted_partitions(
     absent = {tp for tp in selected if tp not in existing}
     hidden: set[str] = set()
     missing = sorted({tp.topic for tp in absent} - state.topics.keys())
-    for topics in ([missing], [[topic] for topic in missing]):  # an error names one topic of several
+    for topics in ([missing], [[topic] for topic in missing]):  # on an error, request each topic alone
         hidden.clear()
         for names in topics:
             try:

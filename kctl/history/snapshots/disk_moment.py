@@ -19,7 +19,7 @@ from kctl.lag.log_config import LogConfig
 from kctl.lag.rates import LogEnd
 from kctl.lag.retention import LeaderLog, LogDirSize
 
-_BACK_MS = 30 * 60_000  # how far rows before an incomplete pass are used
+_BACK_MS = 30 * 60_000  # how long before an incomplete pass rows are still used
 _CONFIGS_BACK_MS = HOUR_MS + _BACK_MS  # all configs are stored once per hour
 _GAP_MS = HOUR_MS  # maximum distance of a pass from the requested time
 Partition = tuple[str, int]

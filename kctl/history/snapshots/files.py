@@ -59,7 +59,7 @@ def writing(path: Path) -> Iterator[BinaryIO]:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
-        os.replace(temporary, path)  # noqa: PTH105 - beside fsync, the usual idiom
+        os.replace(temporary, path)  # noqa: PTH105 - the usual idiom with fsync
     except BaseException:
         with suppress(OSError):
             temporary.unlink()

@@ -36,7 +36,7 @@ def read_table(
 
     damaged: called for each unreadable file, whose remaining rows are missing. columns: only these. lower, upper:
     bounds of the first column of the sort key. dictionaries: return text dictionary-encoded. Raises OperationFailed if
-    compaction or expiry removed the files meanwhile.
+    compaction or expiry removed files while they were read.
     """
     part = Part(from_ms, to_ms, lower, upper)
     for hour, file in chosen_files(store, from_ms, to_ms, phase=f"reading {table}"):
@@ -66,13 +66,13 @@ def read_sorted(
         for hour, file in chosen
     ]
     if read_progress.observer() is not None and len(streams) > 1:
-        streams = [_reported(stream, table, number, len(streams)) for number, stream in enumerate(streams, 1)]
+        streams = [_with_report(stream, table, number, len(streams)) for number, stream in enumerate(streams, 1)]
     for piece in merged(streams, schema.SORT_KEYS[table]):
         yield from piece.to_batches(max_chunksize=BATCH_ROWS)
 
 
-def _reported(stream: Iterator[pa.RecordBatch], table: str, number: int, total: int) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of a file; report it when its first batch is read. A merge needs that of every file first."""
+def _with_report(stream: Iterator[pa.RecordBatch], table: str, number: int, total: int) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of a file; report it when its first batch is read. A merge starts with these."""
     first = next(stream, None)
     read_progress.report(f"reading {table}", number, total, "files")
     if first is not None:
@@ -123,7 +123,7 @@ def read_file(
             yield from read_rows(stream, table, file_part, columns=columns, batch_rows=batch_rows)
     except FileNotFoundError:
         if file not in store.valid_files(hour).files:
-            raise _changed(path) from None
+            raise _changed_error(path) from None
         if store.has_rows(table, hour, file):
             damaged(Damaged(path, "it is missing"))
     except BadRows as exc:
@@ -141,5 +141,5 @@ def _limit(part: Part, hour: Hour, file: DataFile) -> Part:
     )
 
 
-def _changed(path: Path) -> OperationFailed:
+def _changed_error(path: Path) -> OperationFailed:
     return OperationFailed(f"{path} was compacted or expired while it was read", hint="run the command again")

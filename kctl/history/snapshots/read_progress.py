@@ -57,10 +57,10 @@ class ReadProgress:
             self._counted = ReadStep(phase, 0, total, unit)
 
     def advance(self, count: int) -> None:
-        """Count what this process or another one has finished."""
+        """Count units that this process or another one has finished."""
         with self._lock:
             done, total = self._counted.done + count, self._counted.total
-            # A pass may have had more partitions than the one that the total is from.
+            # The total is that of one pass; another pass may have had more partitions.
             self._counted = self._counted._replace(done=done if total is None else min(done, total))
             self.report(self._counted)
 
@@ -75,7 +75,7 @@ def observer() -> ReadProgress | None:
 
 @contextmanager
 def observed(progress: ReadProgress | None) -> Iterator[None]:
-    """Report the reads of the block to `progress`; None: to no observer."""
+    """Report the reads of the block to `progress`; None: do not report them."""
     token = _observer.set(progress)
     try:
         yield

@@ -65,7 +65,7 @@ class RemotePath:
 
     @contextmanager
     def opened(self) -> Iterator[BinaryIO]:
-        """Return the file, open for random reads. Raises OSError.
+        """Yield the file, open for random reads. Raises OSError.
 
         A small file is read as a whole: reading Parquet takes five or more reads, each of them a request.
         """
@@ -111,7 +111,7 @@ def text_of(root: Path) -> str:
 
 
 def as_given(texts: Iterable[str], root: Path | None) -> list[str]:
-    """Return distinct texts of processes, with the location of the store as the user wrote it instead of `text_of`."""
+    """Return the distinct messages, with the store's location as the user wrote it instead of `text_of`."""
     if root is None or is_remote(root):
         return list(dict.fromkeys(texts))
     return list(dict.fromkeys(text.replace(f"{text_of(root)}/", f"{root}/") for text in texts))

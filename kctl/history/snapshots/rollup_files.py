@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 FOLDER = "rollups"
 DAY_MS = 24 * HOUR_MS
 VERSION = 1
-WRITTEN = (*(name for name in TABLES if name != GROUPS), GROUPS)  # in this order
+WRITTEN = (*(name for name in TABLES if name != GROUPS), GROUPS)  # `groups` last
 _DATE = re.compile(r"date=([0-9]{4}-[0-9]{2}-[0-9]{2})", re.ASCII)
 _HOUR = re.compile(r"hour=([01][0-9]|2[0-3])\.parquet", re.ASCII)
 _DAY = "day.parquet"

@@ -1,6 +1,6 @@
 """Rows of the store's tables as Arrow batches and as Parquet: writing them, and reading them defensively.
 
-A file from outside may contain anything. Before rows are returned, these are checked: it is Parquet, with this table's
+A file from outside may contain anything. Before rows are returned, kctl checks that it is Parquet with this table's
 columns and types; sizes are plausible; pages match their checksums; text is UTF-8; non-nullable columns have no nulls.
 Columns missing in older files are null; additional columns are not read.
 """
@@ -60,7 +60,7 @@ def batch_of(table: str, rows: Iterable[Sequence[Any]]) -> pa.RecordBatch:
 
 
 class RowWriter:
-    """Writer of sorted rows as one Parquet file, in row groups of ROW_GROUP_ROWS.
+    """A writer of sorted rows as one Parquet file, in row groups of ROW_GROUP_ROWS.
 
     `close` completes it. Raises OSError.
     """

@@ -40,9 +40,9 @@ class SnapshotClock:
 
 @dataclass(frozen=True)
 class Schedule:
-    """The schedule.
+    """The schedule of passes.
 
-    every_s: interval between starts; None: a single pass. for_s: no pass starts later; None: no end.
+    every_s: interval between starts; None: a single pass. for_s: time after which no pass starts; None: no end.
     """
 
     every_s: float | None = None
@@ -72,18 +72,18 @@ def run(
     keeper = _Housekeeping(store, keep_ms, warn, clock)
     started_s = clock.steady_s()
     number = missed = 0
-    because: str | None = None
+    missed_because: str | None = None
     while True:
         interval_ms = None if schedule.every_s is None else round(schedule.every_s * 1000)
         late_s = 0.0 if schedule.every_s is None else clock.steady_s() - started_s - number * schedule.every_s
-        done = _one(store, take_pass, clock, interval_ms=interval_ms, missed=missed)
-        yield replace(done, missed_because=because)
+        pass_report = _take_and_store(store, take_pass, clock, interval_ms=interval_ms, missed=missed)
+        yield replace(pass_report, missed_because=missed_because)
         if schedule.every_s is None:
             keeper.work(None)
             return
         due = int((clock.steady_s() - started_s) / schedule.every_s) + 1
         missed = max(due - number - 1, 0)
-        because = _longest(done, late_s) if missed else None
+        missed_because = _slowest_phase(pass_report, late_s) if missed else None
         number = max(due, number + 1)
         if schedule.for_s is not None and number * schedule.every_s >= schedule.for_s:
             keeper.work(None)
@@ -94,23 +94,23 @@ def run(
             clock.sleep(remaining_s)
 
 
-def _longest(done: PassReport, late_s: float) -> str:
+def _slowest_phase(pass_report: PassReport, late_s: float) -> str:
     """Return why passes after this one were skipped: its longest phase. late_s: delay of its start."""
     phases = [
-        (done.duration_ms, "reading the cluster"),
-        (done.storing_ms, "writing to the disk of the store"),
+        (pass_report.duration_ms, "reading the cluster"),
+        (pass_report.storing_ms, "writing to the disk of the store"),
         (round(late_s * 1000), "housekeeping of the store before it"),
     ]
     longest_ms, what = max(phases)
     return f"{what} took {format_duration(longest_ms)} in the previous pass"
 
 
-def _one(
+def _take_and_store(
     store: Store, take_pass: Callable[[int], Pass], clock: SnapshotClock, *, interval_ms: int | None, missed: int
 ) -> PassReport:
     at_ms, started_s = clock.now_ms(), clock.steady_s()
     try:
-        check_clock(store, at_ms)  # first, because reading the cluster would be useless
+        check_clock(store, at_ms)  # before the cluster is read: the pass could not be stored
         try:
             result = take_pass(at_ms)
         except AnotherCluster:
@@ -118,8 +118,8 @@ def _one(
         except KctlError as exc:
             result = Pass(failures=[exc.message])
         ended_ms = at_ms + round((clock.steady_s() - started_s) * 1000)
-        done = put_pass(store, at_ms, ended_ms, result, interval_ms=interval_ms, missed=missed)
-        return replace(done, storing_ms=max(at_ms + round((clock.steady_s() - started_s) * 1000) - ended_ms, 0))
+        pass_report = put_pass(store, at_ms, ended_ms, result, interval_ms=interval_ms, missed=missed)
+        return replace(pass_report, storing_ms=max(at_ms + round((clock.steady_s() - started_s) * 1000) - ended_ms, 0))
     except AnotherCluster:
         raise
     except KctlError as exc:

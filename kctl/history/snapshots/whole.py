@@ -1,4 +1,4 @@
-"""Checks that the files of a span exist and are complete, for tables of which a report reads only a part.
+"""Check that the files of a span exist and are complete, for tables of which a report reads only a part.
 
 A report reads logs and configs only from the newest passes. Damage in an older file does not affect its values, but is
 reported, because later reports will need the file.

@@ -213,7 +213,7 @@ def test_the_command_takes_configs_from_a_store(
         (("--full-within", "1d"), "--full-within needs --store DIR"),
         (("--count-keys",), "--count-keys needs --show cleaner"),
         (("--store", "{store}", "--show", "skew", "--what-if", "retention.ms=1d"), "does not go with --show"),
-        (("--store", "{store}", "--what-if", "segment.ms=1d"), "is no change of retention"),
+        (("--store", "{store}", "--what-if", "segment.ms=1d"), "is not a retention change"),
         (("--store", "{store}", "--explain", "--by", "broker"), "--explain works for topics"),
         (("--store", "{store}", "--from", "2020-01-01", "--to", "2019-01-01"), "no snapshot of that time"),
         (("--store", "{store}", "--full-within", "soon"), "'soon' is not a duration"),

@@ -36,7 +36,7 @@ function showFindings() {
 function goTo(event) {
   const link = event.currentTarget, id = link.hash.slice(1);
   event.preventDefault();
-  tables[id].look(link.dataset.words);
+  tables[id].filterBy(link.dataset.words);
   part(id + "-table").scrollIntoView();
   tables[id].filter?.focus({ preventScroll: true });
 }
@@ -90,19 +90,19 @@ function theme(name) {
   for (const chart of charts) chart.draw();
 }
 
-function followReader() {
+function listen() {
   const dark = matchMedia("(prefers-color-scheme: dark)");
-  let chosen = dark.matches ? "dark" : "light";
-  document.documentElement.dataset.theme = chosen;
-  dark.addEventListener("change", () => theme((chosen = dark.matches ? "dark" : "light")));
-  part("theme").addEventListener("click", () => theme((chosen = chosen === "dark" ? "light" : "dark")));
+  let selected = dark.matches ? "dark" : "light";
+  document.documentElement.dataset.theme = selected;
+  dark.addEventListener("change", () => theme((selected = dark.matches ? "dark" : "light")));
+  part("theme").addEventListener("click", () => theme((selected = selected === "dark" ? "light" : "dark")));
   addEventListener("keydown", (event) => {
     if (event.key !== "/" || event.target.closest("input, select, textarea")) return;
     event.preventDefault();
     nearestFilter()?.focus();
   });
   addEventListener("beforeprint", () => theme("light"));
-  addEventListener("afterprint", () => theme(chosen));
+  addEventListener("afterprint", () => theme(selected));
   let waiting = 0;
   addEventListener("resize", () => {
     clearTimeout(waiting);
@@ -116,8 +116,8 @@ function nearestFilter() {
   return filters.find((filter) => filter.closest("section").getBoundingClientRect().bottom > innerHeight / 2) || filters[0];
 }
 
-followReader();
-// The title that kctl recognizes its own pages by is constant in the file.
+listen();
+// kctl recognizes its own pages by the title in the file, so only the displayed title changes.
 document.title = "kctl report: " + part("cluster").textContent;
 showFindings();
 showLogDirs();

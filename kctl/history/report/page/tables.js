@@ -100,7 +100,7 @@ class RowTable {
     this.filter.placeholder = "filter " + label;
     this.filter.setAttribute("aria-label", "filter " + label);
     this.filter.addEventListener("input", () => this.search(this.filter.value));
-    this.filter.addEventListener("keydown", (event) => { if (event.key === "Escape") this.look(""); });
+    this.filter.addEventListener("keydown", (event) => { if (event.key === "Escape") this.filterBy(""); });
     this.count = element("span", "dim");
     this.count.setAttribute("role", "status");
     const tools = element("div", "tools");
@@ -152,7 +152,7 @@ class RowTable {
   }
 
   // Set the filter text.
-  look(text) {
+  filterBy(text) {
     if (!this.filter) return;
     this.filter.value = text;
     this.search(text);
@@ -168,19 +168,19 @@ class RowTable {
   }
 
   draw() {
-    const found = { attention: [], healthy: [] };
+    const rows = { attention: [], healthy: [] };
     this.more.hidden = true;
     for (const part of this.parts) {
       const matches = this.matching(part), visible = part.healthy ? matches : matches.slice(0, this.limit);
       part.body.replaceChildren(...visible.map((line) => line.node));
       if (!part.healthy || this.healthy.open) visible.forEach((line) => line.draw(this.columns));
-      found[part.healthy ? "healthy" : "attention"] = matches.map((line) => line.row);
+      rows[part.healthy ? "healthy" : "attention"] = matches.map((line) => line.row);
       if (visible.length === matches.length) continue;
       this.more.hidden = false;
       this.more.textContent = "show all " + formatCount(matches.length);
     }
-    if (this.count) this.showCount(found.attention.length + found.healthy.length);
-    this.changed(found.attention, found.healthy);
+    if (this.count) this.showCount(rows.attention.length + rows.healthy.length);
+    this.changed(rows.attention, rows.healthy);
   }
 
   showCount(matches) {
