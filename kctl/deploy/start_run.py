@@ -117,7 +117,7 @@ def await_topics(run: StartRun, topics: set[str]) -> None:
 
 
 def await_in_sync(run: StartRun) -> None:
-    """Wait some seconds for replicas to catch up. If much was written meanwhile, they take longer."""
+    """Wait up to 10 seconds for replicas to catch up. Replicas with more to copy catch up later; this is no error."""
 
     def in_sync() -> bool:
         check_alive(run)
