@@ -209,7 +209,7 @@ def _communicate(
 
 def _too_long(argv: Sequence[str], timeout_s: float, process: subprocess.Popen[bytes]) -> str:
     if _has_ended(process):
-        return f"{argv[0]} ended, but what it started held its output for {timeout_s:g} s"
+        return f"{argv[0]} ended, but a child process held its output open for {timeout_s:g} s"
     return f"{argv[0]} did not end within {timeout_s:g} s"
 
 
