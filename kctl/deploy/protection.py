@@ -73,7 +73,7 @@ def protectors(target: Target) -> tuple[Protector, ...]:
 
 
 def _known_match(target: Target, entry: Context) -> str | None:
-    """Return why the cluster belongs to the context, without a connection; None if nothing shows it."""
+    """Return why the target is the context's cluster, without connecting; None if the known facts do not show it."""
     if entry.cluster_id is not None and entry.cluster_id == target.cluster_id:
         return f"cluster id {entry.cluster_id}"
     context_servers = _normalized(entry.bootstrap_servers)
