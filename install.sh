@@ -157,7 +157,7 @@ absolute() { # a path that may be relative and may not exist yet
     esac
 }
 
-argument_of() { # option, count of what is left, next word
+argument_of() { # option, number of remaining words, next word
     { [ "$2" -ge 2 ] && [ -n "$3" ]; } || die 2 "$1 needs a value" "see ./install.sh --help"
 }
 
@@ -331,7 +331,7 @@ install_browser_by_apt() {
 
 # --- the virtual environment ----------------------------------------------------------------------------------------
 
-# Settings of the user for pip and Python must not lead out of the virtual environment.
+# The user's settings for pip and Python must not redirect installations out of the virtual environment.
 clean_environment() {
     unset PYTHONPATH PYTHONHOME PIP_USER PIP_TARGET PIP_PREFIX PIP_ROOT PIP_REQUIRE_VIRTUALENV PIP_CONSTRAINT \
         PIP_REQUIREMENT PIP_NO_DEPS PIP_REQUIRE_HASHES
@@ -872,7 +872,7 @@ check_no_cluster_runs() {
     fi
 }
 
-# First of all: while a cluster runs from one of the runtimes, kctl must stay to stop it.
+# Runtimes are removed first: while a cluster runs from one of them, kctl is still needed to stop the cluster.
 remove_runtimes() {
     [ -f "$STATE/made" ] || : >"$STATE/made"
     while read -r kind version; do

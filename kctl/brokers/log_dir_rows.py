@@ -71,7 +71,7 @@ def read_log_dirs(
 
 
 def log_dir_rows(log_dirs: Mapping[int, Sequence[LogDir]]) -> list[LogDirRow]:
-    """Return the rows by broker and path. Pure."""
+    """Return the rows, sorted by broker and path. Pure."""
     return [
         LogDirRow(
             broker=node,

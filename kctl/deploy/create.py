@@ -25,8 +25,8 @@ from kctl.errors import AlreadyExists, Busy, KctlError, NotSupported, Reason, Re
 
 @dataclass(frozen=True, slots=True)
 class CreateResult:
-    """The created cluster. started: False with --no-start. zookeeper: None with KRaft. controllers, cluster_id: with
-    KRaft; brokers of ZooKeeper layouts choose the cluster id at their first start."""
+    """The created cluster. started: False with --no-start. zookeeper: None with KRaft. controllers, cluster_id:
+    only with KRaft; with ZooKeeper, the brokers generate the cluster id at their first start."""
 
     name: str
     layout: str
@@ -59,7 +59,7 @@ def check_new(host: Host, name: str) -> None:
 
 
 def _interrupted(host: Host, name: str) -> bool:
-    """Return True for an entry of a create that was killed before cluster.json existed: a link or an empty folder."""
+    """Return True if a create was killed before it wrote cluster.json, i.e. the entry is empty or a dangling link."""
     directory = Path(os.path.realpath(store.entry_path(name)))
     return not directory.exists() or (directory.is_dir() and _is_empty(host, directory))
 
@@ -152,7 +152,7 @@ def create(
         with store.lock_ports():
             spec = plan(host, request, runtime=runtime, base_port=base_port, directory=directory)
             spec = replace(spec, own_directory=directory is None or not spec.directory.exists())
-            undo.enter_context(_removed_on_failure(host, spec))  # also for what fails while the ports are released
+            undo.enter_context(_removed_on_failure(host, spec))  # also if releasing the lock fails
             _reserve(host, spec)
         write_missing(host, spec)
         started = None
@@ -210,9 +210,9 @@ def _removed_on_failure(host: Host, spec: ClusterSpec) -> Iterator[None]:
         try:
             with deferred_interrupts():
                 remove_cluster(host, spec.name, keep_directory=not spec.own_directory)
-        except KctlError as also:
+        except KctlError as cleanup_error:
             if isinstance(exc, KctlError):
-                exc.hint = f"{exc.hint or ''}\nand the rest could not be removed: {also.message}".strip()
+                exc.hint = f"{exc.hint or ''}\nand the rest could not be removed: {cleanup_error.message}".strip()
         raise
 
 

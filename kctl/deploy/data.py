@@ -1,4 +1,4 @@
-"""Check that the data in a node's folders belongs to the node: Kafka and ZooKeeper report a mix-up misleadingly.
+"""Check that the data in a node's folders belongs to the node: the errors of Kafka and ZooKeeper would be misleading.
 
 Log dirs hold meta.properties with the id of the broker or controller and cluster.id; ZooKeeper's dataDir holds myid.
 """
@@ -17,7 +17,7 @@ _MAX_BYTES = 64 << 10
 
 
 def check_data(host: Host, spec: ClusterSpec, node: Node) -> None:
-    """Raise Refused if the folders of `node` have the data of another broker or ZooKeeper."""
+    """Raise Refused if the folders of `node` hold the data of another node."""
     if not isinstance(node, ZooKeeperNode):
         if spec.uses_kraft:
             _check_cluster_id(host, spec, node)
@@ -83,7 +83,7 @@ def _check_cluster_id(host: Host, spec: ClusterSpec, node: BrokerNode | Controll
 def check_registered_cluster(
     host: Host, spec: ClusterSpec, registered: str | None, nodes: Sequence[BrokerNode]
 ) -> None:
-    """Raise Refused if a log dir belongs to another cluster than the one in ZooKeeper."""
+    """Raise Refused if a log dir belongs to a different cluster than the one in ZooKeeper."""
     for node in nodes:
         for folder, cluster_id in _meta_properties(host, spec, node).items():
             if cluster_id == registered:

@@ -23,7 +23,7 @@ from kctl.deploy.waiting import wait_until
 from kctl.errors import KctlError, NotFound, TimedOut
 
 _NODE_FOLDER = re.compile(r"(broker|controller|zookeeper)-\d{1,3}")
-_GONE_WITHIN_S = 10.0
+_KILL_TIMEOUT_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def remove_cluster(host: Host, name: str, *, keep_directory: bool | None = None)
     keep_directory: keep the folder itself, because it existed before; None: as in cluster.json.
     """
     if keep_directory is None:
-        keep_directory = _was_there_before(host, name)
+        keep_directory = _existed_before(host, name)
     directory = Path(os.path.realpath(store.entry_path(name)))
     killed = _kill(host, directory)
     for folder in _node_folders(host, name, directory):
@@ -83,10 +83,10 @@ def remove_cluster(host: Host, name: str, *, keep_directory: bool | None = None)
     return DestroyResult(name, directory, killed, remaining_names, current)
 
 
-def _was_there_before(host: Host, name: str) -> bool:
+def _existed_before(host: Host, name: str) -> bool:
     try:
         return not store.load(host, name).own_directory
-    except KctlError:  # it is unknown who created the folder of --dir, which is a link here
+    except KctlError:  # unknown; with --dir, where the entry is a link, the user may have created the folder
         return store.entry_path(name).is_symlink()
 
 
@@ -101,25 +101,25 @@ def _node_folders(host: Host, name: str, directory: Path) -> list[Path]:
         spec = store.load(host, name)
     except KctlError:
         candidates = [directory / n for n in host.list_folder(directory) if _NODE_FOLDER.fullmatch(n)]
-        ours = ("process.json", "log4j.properties", "server.properties", "zoo.cfg")
-        return [folder for folder in candidates if any(host.size(folder / file) is not None for file in ours)]
+        kctl_files = ("process.json", "log4j.properties", "server.properties", "zoo.cfg")
+        return [folder for folder in candidates if any(host.size(folder / file) is not None for file in kctl_files)]
     return [spec.folder(node) for node in spec.nodes]
 
 
 def _processes(host: Host, directory: Path) -> list[tuple[str, ProcessIdentity]]:
-    """Yield brokers and ZooKeepers whose config file is in the cluster's folder, with the name of the node's folder."""
-    below = f"{directory}/"
-    processes = host.find_processes(lambda argv: is_node_command(argv) and argv[-1].startswith(below))
+    """Return the processes whose config file is in the cluster's folder, each with the name of the node's folder."""
+    prefix = f"{directory}/"
+    processes = host.find_processes(lambda argv: is_node_command(argv) and argv[-1].startswith(prefix))
     return [(Path(argv[-1]).parent.name, identity) for identity, argv in processes]
 
 
 def _kill(host: Host, directory: Path) -> tuple[str, ...]:
-    """Kill all processes at once, since no data is to be saved."""
+    """Kill all processes at once: their data is about to be deleted."""
     processes = _processes(host, directory)
     for _, identity in processes:
         host.signal(identity, signal.SIGKILL)
     if not wait_until(
-        lambda: not any(host.is_running(i) for _, i in processes), Deadline(_GONE_WITHIN_S), every_s=0.02
+        lambda: not any(host.is_running(i) for _, i in processes), Deadline(_KILL_TIMEOUT_S), every_s=0.02
     ):
         survivors = ", ".join(f"{node} (pid {i.pid})" for node, i in processes if host.is_running(i))
         raise TimedOut(f"{survivors} did not end after SIGKILL", hint="its disk may hang; try again")

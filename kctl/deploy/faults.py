@@ -22,15 +22,15 @@ from kctl.deploy.quorum import read_quorum
 from kctl.deploy.waiting import wait_until
 from kctl.errors import KctlError, NotFound, OperationFailed, Reason, Refused, UsageError
 
-_SEEN_WITHIN_S = 10.0
-_ASK_S = 3.0
+_EFFECT_TIMEOUT_S = 10.0
+_REQUEST_TIMEOUT_S = 3.0
 
 Fault = Literal["kill", "pause", "unpause"]
 
 
 @dataclass(frozen=True, slots=True)
 class FaultTarget:
-    """A selector's node and the process that runs it."""
+    """The node that a selector selects, and its process."""
 
     node: Node
     identity: ProcessIdentity
@@ -108,7 +108,7 @@ def answering_brokers(host: Host, processes: list[NodeProcess]) -> list[int]:
 
 def _active_controller(host: Host, spec: ClusterSpec, processes: list[NodeProcess]) -> Node:
     if spec.uses_kraft:
-        quorum = read_quorum(spec, [p.node.id for p in processes if p.running], timeout_s=_ASK_S)
+        quorum = read_quorum(spec, [p.node.id for p in processes if p.running], timeout_s=_REQUEST_TIMEOUT_S)
         node_id = quorum.leader_id if quorum is not None else None
     else:
         node_id = _controller_id(host, spec, processes)
@@ -121,10 +121,10 @@ def _active_controller(host: Host, spec: ClusterSpec, processes: list[NodeProces
 
 def _controller_id(host: Host, spec: ClusterSpec, processes: list[NodeProcess]) -> int | None:
     try:
-        with health.registry(spec, timeout_s=_ASK_S) as registry:
+        with health.registry(spec, timeout_s=_REQUEST_TIMEOUT_S) as registry:
             return registry.controller_id()
-    except KctlError:  # without ZooKeeper, brokers still report the last one
-        answers = health.ask_brokers(spec, answering_brokers(host, processes), timeout_s=_ASK_S)
+    except KctlError:  # while ZooKeeper is down, brokers still report the last controller
+        answers = health.ask_brokers(spec, answering_brokers(host, processes), timeout_s=_REQUEST_TIMEOUT_S)
         return next((a.controller_id for a in answers.values() if a.controller_id is not None), None)
 
 
@@ -152,7 +152,7 @@ def _leader(host: Host, spec: ClusterSpec, topic: str, partition: int, processes
             hint=f"run `kctl cluster start {spec.name}`",
             reason=Reason.NOT_READY,
         )
-    with connect(target, timeout_s=_ASK_S) as client:
+    with connect(target, timeout_s=_REQUEST_TIMEOUT_S) as client:
         state = client.metadata([topic]).topics.get(topic)
     if state is None:
         raise NotFound(f"topic {topic} does not exist in cluster {spec.name}")
@@ -171,7 +171,7 @@ def _leader(host: Host, spec: ClusterSpec, topic: str, partition: int, processes
 def inflict(host: Host, spec: ClusterSpec, chosen: FaultTarget, fault: Fault) -> FaultResult:
     """Send the signal and wait for its effect. Raises OperationFailed if the state does not change."""
     number = {"kill": signal.SIGKILL, "pause": signal.SIGSTOP, "unpause": signal.SIGCONT}[fault]
-    if fault == "kill":  # the process should be running: status then shows dead, not stopped
+    if fault == "kill":  # the intended state stays "running", so that status shows dead, not stopped
         write_record(host, spec, chosen.node, "running", chosen.identity)
     if not host.signal(chosen.identity, number) and fault != "kill":
         raise OperationFailed(f"{chosen.node.name} ended before it could be signalled")
@@ -182,7 +182,7 @@ def inflict(host: Host, spec: ClusterSpec, chosen: FaultTarget, fault: Fault) ->
             return not host.is_running(chosen.identity)
         return usage is not None and (usage.state == "T") == (fault == "pause")
 
-    if not wait_until(has_effect, Deadline(_SEEN_WITHIN_S), every_s=0.02):
+    if not wait_until(has_effect, Deadline(_EFFECT_TIMEOUT_S), every_s=0.02):
         raise OperationFailed(f"{chosen.node.name} (pid {chosen.identity.pid}) did not react to the {fault} signal")
     state: Literal["dead", "paused", "running"] = (
         "dead" if fault == "kill" else "paused" if fault == "pause" else "running"

@@ -1,8 +1,8 @@
 """Formatting of KRaft log dirs (kafka.tools.StorageTool), once per node.
 
 All ids are in cluster.json before the first format, so a repeated format gives the same cluster and the same voters.
-The file `formatted` in a node's folder says that all of its log dirs were formatted. A log dir that is empty later has
-lost its data: it is never formatted again, because a voter that forgets its votes can lose committed metadata.
+The file `formatted` in a node's folder marks that all of its log dirs were formatted. A log dir that is empty later has
+lost its data and is never formatted again, because a voter that forgets its votes can lose committed metadata.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from kctl.deploy.runtime.java import Java
 from kctl.errors import OperationFailed, Reason, Refused
 
 STORAGE_TOOL = "kafka.tools.StorageTool"
-_FORMAT_S = 60.0
-_AT_ONCE = 2  # each is a JVM
+_TIMEOUT_S = 60.0
+_MAX_PARALLEL = 2  # each format runs in its own JVM
 _MAX_MARKER_BYTES = 4096
 
 
@@ -29,7 +29,7 @@ def marker_path(spec: ClusterSpec, node: Node) -> Path:
 
 
 def is_formatted(host: Host, spec: ClusterSpec, node: Node) -> bool:
-    """Return True if a format of the node has ended."""
+    """Return True if the node was formatted completely."""
     return host.read_file(marker_path(spec, node), max_bytes=_MAX_MARKER_BYTES) is not None
 
 
@@ -43,13 +43,13 @@ def check_formatted(host: Host, spec: ClusterSpec, node: BrokerNode | Controller
                 f"{folder} of {node.name} has no meta.properties: its data was deleted, or its disk is not mounted",
                 hint=f"restore the folder. If other brokers have all of its data, delete {marker_path(spec, node)}"
                 " to format it as an empty log dir"
-                if not _votes(spec, node)
+                if not _is_voter(spec, node)
                 else "restore the folder: a voter that has lost its metadata log must not vote again",
                 reason=Reason.INVALID_PATH,
             )
 
 
-def _votes(spec: ClusterSpec, node: BrokerNode | ControllerNode) -> bool:
+def _is_voter(spec: ClusterSpec, node: BrokerNode | ControllerNode) -> bool:
     return any(voter.id == node.id for voter in spec.voters)
 
 
@@ -59,8 +59,8 @@ def format_nodes(host: Host, spec: ClusterSpec, nodes: Sequence[BrokerNode | Con
     Raises OperationFailed with the tool's message, TimedOut.
     """
     pending = [node for node in nodes if not is_formatted(host, spec, node)]
-    with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
-        results = list(pool.map(lambda node: host.run(_command(spec, node, java), timeout_s=_FORMAT_S), pending))
+    with ThreadPoolExecutor(max_workers=_MAX_PARALLEL) as pool:
+        results = list(pool.map(lambda node: host.run(_command(spec, node, java), timeout_s=_TIMEOUT_S), pending))
     for node, result in zip(pending, results, strict=True):
         if result.returncode != 0:
             raise OperationFailed(
@@ -72,7 +72,7 @@ def format_nodes(host: Host, spec: ClusterSpec, nodes: Sequence[BrokerNode | Con
 
 def _command(spec: ClusterSpec, node: BrokerNode | ControllerNode, java: Java) -> list[str]:
     voters = ",".join(f"{v.id}@{LOOPBACK}:{v.port}:{v.directory_id}" for v in spec.voters)
-    quorum = ["--initial-controllers", voters] if _votes(spec, node) else ["--no-initial-controllers"]
+    quorum = ["--initial-controllers", voters] if _is_voter(spec, node) else ["--no-initial-controllers"]
     return [
         str(java.executable), "-Xmx128m", *JVM_FLAGS, "-Duser.timezone=UTC", log4j_flag(spec, node),
         "-cp", f"{spec.kafka_libs}/*", STORAGE_TOOL,

@@ -1,8 +1,8 @@
 """Readiness of a cluster as the servers themselves report it; an open port is not enough.
 
-A ZooKeeper is ready when `srvr` shows a mode; the ensemble when it has exactly one leader (or the only server stands
-alone). A broker is ready when it is registered under /brokers/ids, responds on its port, and lists every broker and a
-controller.
+A ZooKeeper is ready when `srvr` shows a mode; an ensemble when it has exactly one leader, or its only server is in mode
+standalone. A broker is ready when it is registered under /brokers/ids, responds on its port, and lists every broker and
+a controller.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ class BrokerAnswer:
 def ask_brokers(
     spec: ClusterSpec, broker_ids: Collection[int], *, topics: bool = False, timeout_s: float = 3.0
 ) -> dict[int, BrokerAnswer]:
-    """Read the view of each broker, all at the same time."""
+    """Read the view of each broker, in parallel."""
     from concurrent.futures import ThreadPoolExecutor
 
     if not broker_ids:
@@ -157,7 +157,7 @@ def _ask_broker(spec: ClusterSpec, broker_id: int, topics: bool, timeout_s: floa
 
 
 def unready_brokers(spec: ClusterSpec, expected: Collection[int], *, timeout_s: float = 3.0) -> list[str]:
-    """Return what each of the `expected` brokers lacks; [] if all respond and know the others."""
+    """Return why `expected` brokers are not ready, one line each; [] if all respond and know the others."""
     missing = []
     for broker_id, answer in ask_brokers(spec, expected, timeout_s=timeout_s).items():
         unknown = sorted(set(expected) - answer.brokers)
@@ -171,7 +171,7 @@ def unready_brokers(spec: ClusterSpec, expected: Collection[int], *, timeout_s: 
 
 
 def behind(spec: ClusterSpec, running: Collection[int], *, timeout_s: float = 3.0) -> int | None:
-    """Return the number of out-of-sync partitions with all replicas on `running` brokers; None: unknown."""
+    """Return how many partitions with all replicas on `running` brokers are not fully in sync; None: unknown."""
     from kctl.protocol.client import connect
 
     try:

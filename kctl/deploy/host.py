@@ -95,7 +95,7 @@ def _naming(action: str, path: Path) -> Iterator[None]:
         raise OperationFailed(f"cannot {action} {path}: {exc.strerror or exc}") from exc
 
 
-def _regular(name: str, flags: int) -> int:
+def _open_regular(name: str, flags: int) -> int:
     """Open a regular file. Rejects pipes and devices, which could block or be endless."""
     fd = os.open(name, flags | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(fd).st_mode):
@@ -113,7 +113,7 @@ class LocalHost:
     def read_file(self, path: Path, *, max_bytes: int = MAX_FILE_BYTES) -> bytes | None:
         with _naming("read", path):
             try:
-                with open(path, "rb", opener=_regular) as file:
+                with open(path, "rb", opener=_open_regular) as file:
                     data = file.read(max_bytes + 1)
             except (FileNotFoundError, NotADirectoryError):
                 return None
@@ -124,7 +124,7 @@ class LocalHost:
     def read_from(self, path: Path, offset: int, max_bytes: int) -> bytes:
         with _naming("read", path):
             try:
-                with open(path, "rb", opener=_regular) as file:
+                with open(path, "rb", opener=_open_regular) as file:
                     size = file.seek(0, os.SEEK_END)
                     file.seek(max(size + offset, 0) if offset < 0 else min(offset, size))
                     return file.read(max_bytes)
@@ -149,7 +149,7 @@ class LocalHost:
         temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
         with _naming("write", path):
             try:
-                with open(temporary, "wb", opener=_private) as file:
+                with open(temporary, "wb", opener=_open_private) as file:
                     file.write(data)
                     file.flush()
                     os.fsync(file.fileno())
@@ -225,7 +225,7 @@ class LocalHost:
         return ports.find_owner(port)
 
 
-def _private(path: str, flags: int) -> int:
+def _open_private(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_CLOEXEC, 0o600)
 
 

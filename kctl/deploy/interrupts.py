@@ -22,18 +22,18 @@ def deferred_interrupts() -> Iterator[None]:
         return
     received_signals: list[tuple[int, FrameType | None]] = []
 
-    def keep(number: int, frame: FrameType | None) -> None:
+    def record(number: int, frame: FrameType | None) -> None:
         received_signals.append((number, frame))
 
-    before = {number: signal.getsignal(number) for number in _DEFERRED}
+    handlers = {number: signal.getsignal(number) for number in _DEFERRED}
     # A signal without a Python handler (default, ignored) keeps its behavior.
-    replaced = {number: handler for number, handler in before.items() if callable(handler)}
+    replaced = {number: handler for number, handler in handlers.items() if callable(handler)}
     for number in replaced:
-        signal.signal(number, keep)
+        signal.signal(number, record)
     try:
         yield
     finally:
         for number, handler in replaced.items():
             signal.signal(number, handler)
-        for received, frame in received_signals:  # also if the block failed: a caller that polls would retry forever
+        for received, frame in received_signals:  # even after an error: a caller that retries must see Ctrl-C
             replaced[signal.Signals(received)](received, frame)

@@ -1,11 +1,11 @@
 """Layouts: turn a name and options into the full description of a cluster. Pure.
 
     single              one ZooKeeper, one broker
-    pseudo-distributed  one ZooKeeper, N brokers (3), each with its own id, port and log dirs
+    pseudo-distributed  one ZooKeeper, N brokers (default: 3), each with its own id, port and log dirs
     three-node          an ensemble of three ZooKeepers, three brokers
     kraft-single        one node that is broker and controller
-    kraft-combined      N nodes (3), each broker and controller
-    kraft-separate      a quorum of 1, 3 or 5 controllers (3), and N brokers (3)
+    kraft-combined      N nodes (default: 3), each broker and controller
+    kraft-separate      a quorum of 1, 3 or 5 controllers (default: 3), and N brokers (default: 3)
 
 Ports are consecutive from a base: brokers first, then controllers, or ZooKeeper's client ports and then its quorum and
 election ports.
@@ -14,7 +14,7 @@ Files below the cluster's folder:
 
     cluster.json                    this description
     broker-1/server.properties      zookeeper-1/zoo.cfg, controller-101/server.properties
-    broker-1/log4j.properties       broker-1/process.json    its process, or that it was stopped on purpose
+    broker-1/log4j.properties       broker-1/process.json    its process and its intended state
     broker-1/formatted              KRaft only: the log dirs were formatted completely
     broker-1/logs/server.log        broker-1/logs/console.log
     broker-1/data-1, data-2 …       zookeeper-1/data
@@ -184,7 +184,7 @@ class ClusterSpec:
         return self.folder(node) / "logs" / ("zookeeper.log" if isinstance(node, ZooKeeperNode) else "server.log")
 
     def console_path(self, node: Node) -> Path:
-        """Return the path of Java's own output, e.g. about a heap that does not fit or a crash."""
+        """Return the path of the JVM's own output, e.g. a crash, or the error for a heap that does not fit."""
         return self.folder(node) / "logs" / "console.log"
 
     def data_paths(self, node: Node) -> tuple[Path, ...]:
@@ -227,7 +227,7 @@ def check_chroot(chroot: str) -> str:
 
 
 def check_directory(directory: Path) -> Path:
-    """Return `directory` if Kafka can have log dirs in it. log.dirs is separated by commas. Raises UsageError."""
+    """Return `directory` if Kafka can have log dirs in it. (log.dirs is a comma-separated list.) Raises UsageError."""
     text = str(directory)
     if "," in text or any(ord(c) < 32 or ord(c) == 127 for c in text):
         raise UsageError(f"Kafka cannot use a folder with a comma or a control character in its name: {text!r}")

@@ -96,7 +96,7 @@ def controller_count(layout: str, controllers: int | None) -> int:
 
 
 def racks(rack: str | None, brokers: int) -> tuple[str | None, ...]:
-    """Return a rack for each broker: r1, r2, … for "auto"; a list is assigned in turn. Raises UsageError."""
+    """Return a rack for each broker: r1, r2, … for "auto"; a list is assigned round-robin. Raises UsageError."""
     if rack is None:
         return (None,) * brokers
     names: Sequence[str] = [f"r{n}" for n in range(1, brokers + 1)] if rack == "auto" else rack.split(",")
@@ -173,7 +173,7 @@ def _zookeepers(layout: str, base: int) -> tuple[ZooKeeperNode, ...]:
 
 
 def new_kafka_uuid() -> str:
-    """Return a random id as org.apache.kafka.common.Uuid.randomUuid: base64url, not starting with a hyphen."""
+    """Return a random id like org.apache.kafka.common.Uuid.randomUuid(): base64url, not starting with a hyphen."""
     while (text := base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
         pass
     return text

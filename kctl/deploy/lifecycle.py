@@ -71,7 +71,7 @@ def own_cluster_id(name: str, host: Host | None = None) -> str | None:
 
 
 def check_startable(name: str, host: Host | None = None) -> None:
-    """Raise NotSupported without a Java, or NotFound without the cluster's Kafka: its nodes could not start again."""
+    """Raise NotSupported if there is no Java, NotFound if the cluster's Kafka is missing: nodes could not restart."""
     find_java()
     check_runtime(load_cluster(name, host))
 
@@ -139,7 +139,7 @@ def restart_cluster(
 def inflict_fault(
     name: str, chosen: faults.FaultTarget, fault: faults.Fault, *, host: Host | None = None
 ) -> faults.FaultResult:
-    """Inflict a fault, by the cluster's name."""
+    """Inflict a fault on a cluster, by its name."""
     host = host or LocalHost()
     with store.lock_cluster(name):
         return faults.inflict(host, store.load(host, name), chosen, fault)

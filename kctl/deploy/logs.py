@@ -1,7 +1,7 @@
-"""The logs of a cluster's processes: why one ended, and all of them merged by time, optionally followed.
+"""The logs of a cluster's processes: why a process ended, and all logs merged by time, optionally followed.
 
 An entry starts with `[2026-01-31 12:00:00,123] LEVEL `; other lines (a stack trace) belong to the entry before.
-Memory is bounded: an entry keeps its first lines, a file is read in blocks.
+Memory is bounded: long entries are truncated, and files are read in blocks.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _EXCERPT_LINES = 15
 _EXCERPT_WIDTH = 300
 _MAX_LINE = 8192
 _MAX_ENTRY_LINES = 400
-_MAX_ENTRY = 64 << 10  # characters, behind the first line
-_POLL_BYTES = 8 << 20  # of one log at once
+_MAX_ENTRY = 64 << 10  # characters after the first line
+_POLL_BYTES = 8 << 20  # of one log in one poll
 _ENTRY = re.compile(r"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3})\] ([A-Z]+) (.*)")
 _ROLLED = re.compile(r"\.(\d{1,3})")
 
@@ -47,34 +47,34 @@ class LogEntry:
 def parse_entries(node: str, lines: Iterable[str]) -> Iterator[LogEntry]:
     """Return the lines of one log as entries, in order. Truncated entries are marked."""
     pending: list[str] = []
-    left_out = room = 0
+    omitted_lines = budget = 0
     for line in lines:
         if _ENTRY.match(line) and pending:
-            yield _entry(node, pending, left_out)
-            pending, left_out = [], 0
-        room = room - len(line) if pending else _MAX_ENTRY - len(line)
-        if len(pending) < _MAX_ENTRY_LINES and (room >= 0 or not pending):
+            yield _entry(node, pending, omitted_lines)
+            pending, omitted_lines = [], 0
+        budget = budget - len(line) if pending else _MAX_ENTRY - len(line)
+        if len(pending) < _MAX_ENTRY_LINES and (budget >= 0 or not pending):
             pending.append(_cut(line))
         else:
-            left_out += 1
+            omitted_lines += 1
     if pending:
-        yield _entry(node, pending, left_out)
+        yield _entry(node, pending, omitted_lines)
 
 
 def _cut(line: str) -> str:
     return line if len(line) <= _MAX_LINE else f"{line[:_MAX_LINE]} ... ({len(line) - _MAX_LINE} more characters)"
 
 
-def _entry(node: str, lines: Sequence[str], left_out: int) -> LogEntry:
+def _entry(node: str, lines: Sequence[str], omitted_lines: int) -> LogEntry:
     match = _ENTRY.match(lines[0])
     when = None
     if match:
         try:
             when = datetime.strptime(match.group(1), "%Y-%m-%d %H:%M:%S,%f").replace(tzinfo=timezone.utc)
-        except ValueError:  # the 99th of a month
+        except ValueError:  # digits that are no date, e.g. day 99
             when = None
-    if left_out:
-        lines = [*lines, f"... ({left_out} more lines)"]
+    if omitted_lines:
+        lines = [*lines, f"... ({omitted_lines} more lines)"]
     return LogEntry(when, node, match.group(2) if match else None, "\n".join(lines))
 
 
@@ -123,7 +123,7 @@ def merged(
     tail: int | None,
     follower: Follower | None = None,
 ) -> Iterator[LogEntry]:
-    """Yield the entries of these nodes, oldest first. tail: only the last entries of all, this many.
+    """Return the entries of these nodes, oldest first. tail: only this many, the last ones of all nodes together.
 
     Ends at the current ends of the logs, or where the follower starts."""
     streams = [
@@ -155,7 +155,7 @@ def _lines(reading: LogReader, node: Node, follower: Follower | None) -> Iterato
 
 
 class _LineSplitter:
-    """Bytes in blocks → whole lines; a line without end is cut at the block size."""
+    """A splitter of byte blocks into lines. A line longer than a block is cut."""
 
     def __init__(self) -> None:
         self._partial = b""
@@ -175,7 +175,7 @@ class _LineSplitter:
 class Follower:
     """A reader of new log entries, polled repeatedly. Rolls neither lose nor repeat entries.
 
-    begins: by node, the file that is the log now (None: there is none), and its size.
+    begins: by node, the inode of the current log (None if there is no log) and its size.
     """
 
     def __init__(self, reading: LogReader, nodes: Sequence[Node]) -> None:
@@ -211,7 +211,7 @@ class _Followed:
         return [self._timed(entry) for entry in parse_entries(self.node, lines)]
 
     def _current(self) -> Path | None:
-        """Return the current file, whatever its name is; from its start if it was truncated."""
+        """Return the current file, even if it was renamed. If it was truncated, restart at its beginning."""
         files, host = self._reading.files(self._path), self._reading.host
         current_file = next(
             (file for file in files if self.file_id is not None and host.file_id(file) == self.file_id), None
@@ -224,18 +224,18 @@ class _Followed:
         return current_file if self.file_id is not None else None
 
     def _next(self, file: Path) -> bool:
-        """Continue in the file that was started when this one was rolled."""
+        """Switch to the file that was started when this one was rolled. Return False if there is none."""
         if file == self._path:
             return False
         files = self._reading.files(self._path)
         if file not in files or self._reading.host.file_id(file) != self.file_id:
-            return True  # rolled once more meanwhile: it has another name
+            return True  # rolled again meanwhile, so its name changed
         following = files[files.index(file) + 1]
         self.file_id, self.offset = self._reading.host.file_id(following), 0
         return self.file_id is not None
 
     def _timed(self, entry: LogEntry) -> LogEntry:
-        """Give the rest of a partly written entry the time of its first part, so that it is sorted behind that part."""
+        """Give the rest of a partly written entry the time of its first part, so that it sorts after that part."""
         if entry.time is None:
             return replace(entry, time=self._last)
         self._last = entry.time
@@ -243,7 +243,7 @@ class _Followed:
 
 
 def log_excerpt(host: Host, spec: ClusterSpec, node: Node, *, since: int = 0) -> list[str]:
-    """Return why a process ended: the lines from the first error after byte `since` or the last ones, and Java's."""
+    """Return lines that show why a process ended: from the first error after byte `since`, or the last; and Java's."""
     path = spec.log_path(node)
     size = host.size(path) or 0
     begin = since if since <= size else 0  # it was rolled meanwhile
@@ -253,5 +253,5 @@ def log_excerpt(host: Host, spec: ClusterSpec, node: Node, *, since: int = 0) ->
     errors = [i for i, line in enumerate(lines) if (m := _ENTRY.match(line)) and m.group(2) in {"ERROR", "FATAL"}]
     first = errors[0] if errors else max(len(lines) - _EXCERPT_LINES, 0)
     console = reading.read(spec.console_path(node), -8192, 8192).decode("utf-8", "replace").splitlines()
-    own_words = [line for line in console if not line.startswith("log4j:")][-5:]
-    return [line[:_EXCERPT_WIDTH] for line in (*lines[first : first + _EXCERPT_LINES], *own_words)]
+    console_lines = [line for line in console if not line.startswith("log4j:")][-5:]
+    return [line[:_EXCERPT_WIDTH] for line in (*lines[first : first + _EXCERPT_LINES], *console_lines)]

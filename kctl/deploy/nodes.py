@@ -1,7 +1,7 @@
 """A cluster's processes: their commands, the record of the intended state, and discovery of running processes.
 
 Running processes are found in /proc by their command line, which ends with kctl's config file. So kctl also adopts a
-process whose start it could not record (killed at that moment). process.json holds the intended state, which
+process whose start it could not record because kctl was killed. process.json holds the intended state, which
 distinguishes a stopped broker from a crashed one.
 """
 

@@ -55,7 +55,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class ProcessIdentity:
-    """The permanent identity of a process. start_ticks: clock ticks since the boot with `boot_id` (proc(5))."""
+    """The unique identity of a process. start_ticks: clock ticks since the boot with `boot_id` (proc(5))."""
 
     pid: int
     start_ticks: int
@@ -87,8 +87,8 @@ def run(
 ) -> Completed:
     """Run a command and wait until it ends.
 
-    A nonzero exit code is returned, not raised. env: None inherits the environment. The command has ended when its
-    output is closed as well, which child processes may hold open. grace_s: time to end after SIGTERM, before SIGKILL.
+    A nonzero exit code is returned, not raised. env: None inherits the environment. The command has ended only when its
+    output is closed, which child processes may keep open. grace_s: time to end after SIGTERM, before SIGKILL.
 
     Raises NotFound if it cannot be run, TimedOut after `timeout_s` (the whole process group is killed).
     """
@@ -115,7 +115,7 @@ def run_logged(
 ) -> Ended:
     """Run a command that reports progress: each line of stdout and stderr goes to `on_line`.
 
-    Also on Ctrl-C, it gets SIGTERM before SIGKILL. Raises as `run` does.
+    On a timeout or Ctrl-C, the command gets SIGTERM before SIGKILL. Raises the errors of `run`.
     """
     process = _popen(argv, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     deadline = time.monotonic() + timeout_s
@@ -209,7 +209,7 @@ def _communicate(
 
 def _too_long(argv: Sequence[str], timeout_s: float, process: subprocess.Popen[bytes]) -> str:
     if _has_ended(process):
-        return f"{argv[0]} ended, but what it started held its output for {timeout_s:g} s"
+        return f"{argv[0]} ended, but a child process held its output open for {timeout_s:g} s"
     return f"{argv[0]} did not end within {timeout_s:g} s"
 
 

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 LOOK_S = 2.5  # to read the cluster id of a protected context, at most once per context
 _RESOLVE_S = 1.0
-_REMEMBERED_S = 60.0
+_PROBE_CACHE_S = 60.0
 _LOOPBACK = ("127.", "::1")
 
 
 @dataclass(frozen=True, slots=True)
 class Protector:
-    """A protected context and why it protects a cluster. certain: False if its cluster is not known."""
+    """A protected context and why it protects a cluster. certain: False if the context's cluster is unknown."""
 
     name: str
     reason: str
@@ -73,15 +73,15 @@ def protectors(target: Target) -> tuple[Protector, ...]:
 
 
 def _known_match(target: Target, entry: Context) -> str | None:
-    """Return why the cluster belongs to the context, without a connection; None if nothing shows it."""
+    """Return why the target is the context's cluster, without connecting; None if the known facts do not show it."""
     if entry.cluster_id is not None and entry.cluster_id == target.cluster_id:
         return f"cluster id {entry.cluster_id}"
-    theirs = _alike(entry.bootstrap_servers)
+    context_servers = _normalized(entry.bootstrap_servers)
     # The address of a protected context stays protected after the cluster behind it was recreated.
-    ours = _alike(target.bootstrap_servers)
+    target_servers = _normalized(target.bootstrap_servers)
     if entry.cluster_id is None or target.cluster_id is None:
-        ours |= _alike(target.advertised)
-    common = sorted(ours & theirs)
+        target_servers |= _normalized(target.advertised)
+    common = sorted(target_servers & context_servers)
     if common:
         return f"it has the server {common[0]}"
     if target.zookeeper is not None and not target.bootstrap_servers and entry.zookeeper is not None:
@@ -93,23 +93,23 @@ def _same_zookeeper(one: str, other: str) -> str | None:
     from kctl.base.address import parse_zookeeper
 
     target, entry = parse_zookeeper(one), parse_zookeeper(other)
-    common = _alike(map(str, target.servers)) & _alike(map(str, entry.servers))
+    common = _normalized(map(str, target.servers)) & _normalized(map(str, entry.servers))
     return f"it has the ZooKeeper {min(common)}" if common and target.chroot == entry.chroot else None
 
 
 def _unknown_match(target: Target, name: str, entry: Context) -> Protector | None:
     """Like _known_match, for an unknown cluster id: compare resolved addresses, and query the context's servers."""
     own_servers = _own_servers(target.cluster_id)
-    ours = _resolved((*target.bootstrap_servers, *target.advertised, *own_servers))
-    theirs = _resolved(entry.bootstrap_servers)
-    common = sorted(_endpoints(ours) & _endpoints(theirs))
+    target_servers = _resolved((*target.bootstrap_servers, *target.advertised, *own_servers))
+    context_servers = _resolved(entry.bootstrap_servers)
+    common = sorted(_endpoints(target_servers) & _endpoints(context_servers))
     if common:
         return Protector(name, f"context {name} protects this cluster (it has the server {common[0]})")
     if own_servers or (target.cluster_id is None and not target.advertised):
-        return None  # a cluster that kctl set up here, with no other listeners than these; or one that has never run
+        return None  # a cluster that kctl set up here, whose listeners are all known; or one that has never run
     if target.cluster_id is None and entry.cluster_id is not None:
-        return None  # Kafka 0.10.0 has no id, and the context's cluster has one
-    if _only_here(target, ours) and not _may_be_here(theirs):
+        return None  # Kafka 0.10.0 has no cluster id, and the context's cluster has one
+    if _only_here(target, target_servers) and not _may_be_here(context_servers):
         return None
     report = _probe(name, entry)
     if report.problem is not None:
@@ -124,7 +124,7 @@ def _unknown_match(target: Target, name: str, entry: Context) -> Protector | Non
         return (
             Protector(name, f"context {name} protects this cluster (cluster id {report.cluster_id})") if same else None
         )
-    hosts = _hosts(ours) & _hosts(_resolved(report.advertised))
+    hosts = _hosts(target_servers) & _hosts(_resolved(report.advertised))
     if not hosts:
         return None
     return Protector(
@@ -136,7 +136,7 @@ def _unknown_match(target: Target, name: str, entry: Context) -> Protector | Non
 # --- addresses --------------------------------------------------------------------------------------------------------
 
 
-def _alike(servers: Iterable[str]) -> set[str]:
+def _normalized(servers: Iterable[str]) -> set[str]:
     """Return the servers in one spelling. Brokers may advertise anything, so invalid addresses are dropped."""
     spellings = set()
     for server in servers:
@@ -149,7 +149,7 @@ def _resolved(servers: Iterable[str]) -> Mapping[str, frozenset[str]]:
     """Return the IP addresses of each "host:port"; none for a name that is not resolved in time."""
     from kctl.base.parallel import run_all
 
-    addresses = {server: parse_address(server) for server in _alike(servers)}
+    addresses = {server: parse_address(server) for server in _normalized(servers)}
     hosts = {address.host for address in addresses.values()}
     answers = run_all({host: partial(_addresses_of, host) for host in hosts}, Deadline(_RESOLVE_S))
     by_host = {host: ips for host, ips in answers.items() if not isinstance(ips, KctlError)}
@@ -174,7 +174,7 @@ def _hosts(resolved: Mapping[str, frozenset[str]]) -> set[str]:
 
 def _only_here(target: Target, resolved: Mapping[str, frozenset[str]]) -> bool:
     """Return True if all brokers advertise loopback addresses, so that other machines cannot reach the cluster."""
-    ips = [resolved.get(server, frozenset()) for server in _alike(target.advertised)]
+    ips = [resolved.get(server, frozenset()) for server in _normalized(target.advertised)]
     return bool(ips) and all(each and all(ip.startswith(_LOOPBACK) for ip in each) for each in ips)
 
 
@@ -202,7 +202,7 @@ _probes: dict[tuple[str, Context], tuple[float, ServerReport]] = {}
 def _probe(name: str, entry: Context) -> ServerReport:
     """Read the cluster id from a protected context's servers and store it. The steps of a playbook share one read."""
     cached = _probes.get((name, entry))
-    if cached is not None and time.monotonic() - cached[0] < _REMEMBERED_S:
+    if cached is not None and time.monotonic() - cached[0] < _PROBE_CACHE_S:
         return cached[1]
     own_id = _id_on_disk(name, entry)
     report = probe(name) if own_id is None else ServerReport(own_id)
@@ -252,7 +252,7 @@ def probe(name: str) -> ServerReport:
 
 
 def remember(name: str, cluster_id: str) -> bool:
-    """Store the id with the context. Returns False if the file cannot be written; the id is then read again later."""
+    """Store the id with the context. Return False if the file cannot be written; the id is then read again later."""
     from kctl.contexts import config
 
     with suppress(KctlError):
@@ -265,9 +265,9 @@ def remember(name: str, cluster_id: str) -> bool:
 
 
 def learn(target: Target) -> str | None:
-    """Store the id of a protected context that has none, after a connection.
+    """After connecting, store the cluster id with a protected context that has none.
 
-    Returns a warning if the cluster differs from the stored id.
+    Return a warning if the cluster's id differs from the stored one.
     """
     if target.context is None or not target.protected or target.cluster_id is None:
         return None

@@ -7,10 +7,10 @@ from collections.abc import Collection
 from kctl.deploy.layout import LOOPBACK, ClusterSpec
 from kctl.protocol.quorum import Quorum, ask_controllers
 
-_ASK_S = 2.0
+_TIMEOUT_S = 2.0
 
 
-def read_quorum(spec: ClusterSpec, node_ids: Collection[int], *, timeout_s: float = _ASK_S) -> Quorum | None:
+def read_quorum(spec: ClusterSpec, node_ids: Collection[int], *, timeout_s: float = _TIMEOUT_S) -> Quorum | None:
     """Return the quorum as the leader among these nodes reports it; None if none of them leads."""
     from kctl.base.address import Address
     from kctl.protocol.dialer import Dialer

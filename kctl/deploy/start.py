@@ -29,13 +29,13 @@ from kctl.deploy.waiting import NoProgress, ProgressReporter, wait_until
 from kctl.errors import Busy, NotFound
 
 DEFAULT_TIMEOUT_S = 120.0
-_UNDO_S = 10.0
+_UNDO_TIMEOUT_S = 10.0
 _LINGER_S = 3.0
 
 
 @dataclass(frozen=True, slots=True)
 class StartResult:
-    """The result. started: nodes that this call started; resumed: nodes that were paused; already_running: others."""
+    """The result. started: nodes that this call started; resumed: formerly paused nodes; already_running: others."""
 
     name: str
     bootstrap_servers: tuple[str, ...]
@@ -114,7 +114,7 @@ def _archive_flags(
 
 
 def check_runtime(spec: ClusterSpec) -> None:
-    """Raise NotFound if the cluster's Kafka does not exist any more."""
+    """Raise NotFound if the cluster's Kafka no longer exists."""
     if not spec.kafka_libs.is_dir():
         raise NotFound(
             f"Kafka {spec.kafka_version} of cluster {spec.name} is missing: {spec.kafka_libs} does not exist",
@@ -125,7 +125,7 @@ def check_runtime(spec: ClusterSpec) -> None:
 def _check_ports(host: Host, spec: ClusterSpec, nodes: list[Node]) -> None:
     for node in nodes:
         for port in node.ports:
-            if _becomes_free(host, port):
+            if _await_free(host, port):
                 continue
             owner = host.port_owner(port)
             raise Busy(
@@ -135,7 +135,7 @@ def _check_ports(host: Host, spec: ClusterSpec, nodes: list[Node]) -> None:
             )
 
 
-def _becomes_free(host: Host, port: int) -> bool:
+def _await_free(host: Host, port: int) -> bool:
     """Return True if the port is free, or becomes so when an ended process's connections expire."""
     deadline = Deadline(_LINGER_S)
     while not host.port_is_free(port):
@@ -168,7 +168,7 @@ def _undone_on_failure(run: StartRun) -> Iterator[None]:
 
 
 def _undo(run: StartRun) -> None:
-    """Stop what this call started: politely for a while, then not. Nothing else is touched.
+    """Stop only the processes that this call started: with SIGTERM, then with SIGKILL.
 
     Look up the processes again: Ctrl-C may have come after a process started and before it was recorded.
     """
@@ -182,7 +182,7 @@ def _undo(run: StartRun) -> None:
     def all_ended() -> bool:
         return not any(run.host.is_running(identity) for identity in identities)
 
-    if not wait_until(all_ended, Deadline(_UNDO_S)):
+    if not wait_until(all_ended, Deadline(_UNDO_TIMEOUT_S)):
         for identity in identities:
             run.host.signal(identity, signal.SIGKILL)
-        wait_until(all_ended, Deadline(_UNDO_S))
+        wait_until(all_ended, Deadline(_UNDO_TIMEOUT_S))

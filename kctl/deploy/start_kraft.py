@@ -1,4 +1,4 @@
-"""Start of the nodes of a KRaft layout: format once, then start all together; each finds the quorum on its own."""
+"""Start the nodes of a KRaft layout: format once, then start all together; each finds the quorum on its own."""
 
 from __future__ import annotations
 

@@ -18,8 +18,8 @@ from kctl.deploy.waiting import ProgressReporter, wait_until
 from kctl.errors import OperationFailed, TimedOut
 
 _IN_SYNC_S = 10.0
-# Environment of a JVM: nothing that changes how it runs (JAVA_TOOL_OPTIONS, KAFKA_OPTS …), and nothing secret.
-_KEPT_ENVIRONMENT = ("PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "LD_LIBRARY_PATH")
+# Variables that a JVM inherits: none that change how it runs (JAVA_TOOL_OPTIONS, KAFKA_OPTS …), and no secrets.
+_INHERITED_VARIABLES = ("PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "LD_LIBRARY_PATH")
 
 
 @dataclass
@@ -56,7 +56,7 @@ def spawn_node(run: StartRun, node: Node) -> None:
     run.attempted.append(node)
     write_record(host, spec, node, "running")
     offset = host.size(spec.log_path(node)) or 0
-    environment = {key: os.environ[key] for key in _KEPT_ENVIRONMENT if key in os.environ}
+    environment = {key: os.environ[key] for key in _INHERITED_VARIABLES if key in os.environ}
     environment["LANG"] = "C.UTF-8"
     identity = host.spawn(
         java_command(
@@ -117,7 +117,7 @@ def await_topics(run: StartRun, topics: set[str]) -> None:
 
 
 def await_in_sync(run: StartRun) -> None:
-    """Wait some seconds for replicas to catch up. If much was written meanwhile, they take longer."""
+    """Wait up to 10 seconds for replicas to catch up. Replicas with more to copy catch up later; this is no error."""
 
     def in_sync() -> bool:
         check_alive(run)

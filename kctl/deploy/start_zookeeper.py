@@ -1,4 +1,4 @@
-"""Start of the processes of a ZooKeeper layout: the ensemble, then the brokers."""
+"""Start the processes of a ZooKeeper layout: the ensemble, then the brokers."""
 
 from __future__ import annotations
 

@@ -19,8 +19,8 @@ from kctl.errors import KctlError
 from kctl.model import ClusterState, PartitionState
 from kctl.protocol.quorum import Quorum
 
-_ASK_S = 3.0
-# A JVM that has not responded for this long is not starting any more.
+_REQUEST_TIMEOUT_S = 3.0
+# A JVM that has not responded for this long is no longer starting.
 _STARTING_MS = 60_000
 
 _FETCHED_WITHIN_MS = 5_000  # a voter fetches every 500 ms at least; see controller.quorum.fetch.timeout.ms
@@ -96,7 +96,7 @@ class ClusterSummary:
 
 @dataclass(frozen=True, slots=True)
 class _ClusterFacts:
-    """All facts, before they are evaluated."""
+    """All facts that were read, not yet evaluated."""
 
     processes: Sequence[NodeProcess]
     usages: Mapping[str, ProcessUsage | None]
@@ -148,7 +148,7 @@ def _read_facts(host: Host, spec: ClusterSpec) -> _ClusterFacts:
     usages = {p.node.name: host.usage(p.identity) if p.identity else None for p in processes}
     live = [z.id for z in spec.zookeepers if _is_live(usages[z.name])]
     modes = {z.id: health.zookeeper_mode(z.port) if z.id in live else None for z in spec.zookeepers}
-    answers = health.ask_brokers(spec, answering_brokers(host, list(processes)), timeout_s=_ASK_S)
+    answers = health.ask_brokers(spec, answering_brokers(host, list(processes)), timeout_s=_REQUEST_TIMEOUT_S)
     metadata = _metadata(spec, [b for b, answer in answers.items() if answer.problem is None])
     voters = [v.id for v in spec.voters for p in processes if p.node.id == v.id and _is_live(usages[p.node.name])]
     if spec.uses_kraft and metadata is not None:  # brokers name a random broker as the controller
@@ -160,7 +160,7 @@ def _read_facts(host: Host, spec: ClusterSpec) -> _ClusterFacts:
         answers=answers,
         metadata=metadata,
         disk={node.name: sum(host.tree_bytes(path) for path in spec.data_paths(node)) for node in spec.nodes},
-        quorum=read_quorum(spec, voters, timeout_s=_ASK_S),
+        quorum=read_quorum(spec, voters, timeout_s=_REQUEST_TIMEOUT_S),
     )
 
 
@@ -174,7 +174,7 @@ def _metadata(spec: ClusterSpec, brokers: Sequence[int]) -> ClusterState | None:
     if not brokers:
         return None
     try:
-        with connect(health.target_of(spec, brokers), timeout_s=_ASK_S) as client:
+        with connect(health.target_of(spec, brokers), timeout_s=_REQUEST_TIMEOUT_S) as client:
             return client.metadata()
     except KctlError:
         return None
@@ -263,7 +263,7 @@ def _problems(rows: Sequence[ProcessStatus], snapshot: _ClusterFacts) -> list[st
 
 
 def list_summaries(host: Host) -> list[ClusterSummary]:
-    """Return all clusters of this machine by name, from their processes alone, without a connection."""
+    """Return all clusters on this machine by name. Looks only at their processes; opens no connection."""
     from kctl.contexts.choose import current_context
 
     current = current_context()

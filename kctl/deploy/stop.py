@@ -1,6 +1,6 @@
-"""Stop of a cluster: all brokers before any ZooKeeper or dedicated controller.
+"""Stop a cluster: all brokers before any ZooKeeper or dedicated controller.
 
-A stopping broker moves its leaders (controlled shutdown), which requires the controller and ZooKeeper: the other
+A stopping broker moves its leaders (controlled shutdown), which requires the controller and ZooKeeper. So the other
 brokers stop first, all together, and then the controller. Without ZooKeeper, a broker may hang in its shutdown; the
 deadline ends the wait, and --force kills the process.
 """
@@ -82,7 +82,7 @@ def stop(
         controller = _controller(spec) if run.metadata_serves and len(brokers) > 1 else None
     _end(run, [n for n in brokers if n.node.id != controller])
     _end(run, [n for n in brokers if n.node.id == controller])
-    # These stop at once without clients. Give them time even if a broker used all of it.
+    # Without clients, these stop at once. Give them time even if the brokers used up the deadline.
     run.deadline = Deadline(max(run.deadline.left_s, _METADATA_S))
     _end(run, [n for n in running if not isinstance(n.node, BrokerNode)])
     return StopResult(
@@ -121,7 +121,7 @@ def _end(run: _Stop, nodes: Sequence[NodeProcess]) -> None:
             # Repeat the signal after a while: the first one may have come before the JVM handled signals. A second one
             # is harmless.
             _signal(run, remaining, signal.SIGTERM)
-            _signal(run, remaining, signal.SIGCONT)  # a paused process receives SIGTERM only then
+            _signal(run, remaining, signal.SIGCONT)  # a paused process handles SIGTERM only after it resumes
             reminded = Deadline(_REMIND_S)
         run.progress.update(
             f"stopping {', '.join(n.node.name for n in remaining)}", len(nodes) - len(remaining), len(nodes)

@@ -29,7 +29,7 @@ from kctl.errors import Busy, InvalidFile, KctlError, NotFound, OperationFailed
 
 SPEC_FILE = "cluster.json"
 _FORMATS = (1, 2)  # 2: KRaft, which kctl before 1.0.0 does not know
-_UNFINISHED_SPEC = rf"\.{re.escape(SPEC_FILE)}\.\d+\.new"  # as Host.write_file names what it has not finished
+_UNFINISHED_SPEC = rf"\.{re.escape(SPEC_FILE)}\.\d+\.new"  # how Host.write_file names an incomplete file
 _MAX_SPEC_BYTES = 4 << 20
 LOCK_WAIT_S = 2.0
 
@@ -98,8 +98,8 @@ def parse_spec(data: bytes, path: Path) -> ClusterSpec:
 
 
 def _spec_from_json(document: Mapping[str, Any]) -> ClusterSpec:
-    older = {"own_directory": True, "controllers": (), "cluster_id": None}  # keys that older files lack
-    document = {**older, **document}
+    missing_keys = {"own_directory": True, "controllers": (), "cluster_id": None}  # keys that missing_keys files lack
+    document = {**missing_keys, **document}
     values = {f.name: document[f.name] for f in fields(ClusterSpec)}
     values["directory"] = Path(values["directory"])
     values["kafka_libs"] = Path(values["kafka_libs"])
@@ -153,8 +153,8 @@ def reserved_ports(host: Host) -> frozenset[int]:
 def lock_cluster(name: str) -> Iterator[None]:
     """Lock the cluster against changes by another kctl. Raises Busy, with the other's pid, after LOCK_WAIT_S.
 
-    A child that was forked and has not yet become Java holds the lock as well: the next owner finds
-    either no such process or one with its final command line.
+    A forked child also holds the lock until it executes Java, so the next owner sees either no process or its final
+    command line.
     """
     with _lock(paths.clusters_dir() / f".{check_name(name)}.lock", f"cluster {name}", LOCK_WAIT_S):
         yield

@@ -10,13 +10,13 @@ from kctl.base.deadline import Deadline
 
 
 class ProgressReporter(Protocol):
-    """Receives the progress of a long operation."""
+    """A receiver of the progress of a long operation."""
 
     def update(self, message: str, done: float | None = None, total: float | None = None) -> None: ...
 
 
 class NoProgress:
-    """A progress that shows nothing."""
+    """A reporter that shows nothing."""
 
     def update(self, message: str, done: float | None = None, total: float | None = None) -> None:
         pass

@@ -88,8 +88,8 @@ def is_loopback(host: str) -> bool:
 def shared_ports(listeners: Sequence[Listener], *, one_of_each_family: bool) -> list[str]:
     """Return a line for each port that two listeners share; the broker does not start with it. Pure.
 
-    one_of_each_family: since KIP-797 two listeners may have one port where one has an IPv4 and the other an IPv6
-    address (SocketServerConfigs.listenerListToEndPoints). A wildcard then still takes the port of both families.
+    one_of_each_family: since KIP-797 two listeners may share a port if one has an IPv4 and the other an IPv6 address
+    (SocketServerConfigs.listenerListToEndPoints). A wildcard address still takes the port for both families.
     """
     by_port: dict[int, list[Listener]] = {}
     for each in listeners:

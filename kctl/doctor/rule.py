@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 class Severity(str, Enum):
     """The urgency of a finding.
 
-    error: data can be lost, or something does not work. warning: a further failure will hurt. info: nothing to do.
+    error: data can be lost, or something does not work. warning: the next failure can cause an outage or data loss.
+    info: no action is needed.
     """
 
     ERROR = "error"

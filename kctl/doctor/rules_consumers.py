@@ -63,7 +63,7 @@ def _poll(settings: EffectiveSettings) -> str | None:
 
 
 def _poll_records(settings: EffectiveSettings) -> str | None:
-    """Report less than 10 ms per record."""
+    """Report settings that leave less than 10 ms per record."""
     poll, records = settings.number("max.poll.interval.ms"), settings.number("max.poll.records")
     if poll is None or not records or poll / records >= 10:
         return None

@@ -139,7 +139,7 @@ def _unread_disk_space(facts: RuleFacts) -> list[str]:
 
 
 def _disk_headroom(facts: RuleFacts) -> list[Issue]:
-    """Report if the other brokers have no room for the data of the fullest broker.
+    """Report if the other brokers lack the space for the data of the fullest broker.
 
     Nothing is reported unless every broker reports its data and free space.
     """

@@ -11,7 +11,7 @@ from kctl.doctor.rule import Evaluate, Issue, Rule, Severity, Versions
 from kctl.doctor.rule_facts import RuleFacts, unread_reasons
 from kctl.health.model import CheckStatus, Health
 
-# These checks are incomplete if some topics may not be described.
+# These checks are incomplete if the user may not describe some topics.
 _PARTITION_CHECKS = frozenset(
     {
         "offline_partitions", "under_min_isr_partitions", "under_replicated_partitions", "preferred_leaders",

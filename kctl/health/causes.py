@@ -1,8 +1,9 @@
 """Common causes of unhealthy partitions: a broker, a log dir, a rack, or the leader of replicas that fall behind.
 
-A location is suspect by two percentages: the unhealthy partitions with a missing replica there, and its own replicas
-that are missing. For a broker that is down both are 100%. One bad disk of four explains all unhealthy partitions with
-a quarter of the broker's replicas, so the disk ranks above its broker.
+Locations are ranked by two percentages: how many of the unhealthy partitions miss a replica there, and how many of its
+own replicas are missing. For a broker that is down, both are 100%. If one of a broker's four disks fails, the disk and
+the broker both explain every unhealthy partition. But all replicas on the disk are missing, and only a quarter of the
+broker's, so the disk ranks higher.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from kctl.health.model import Adding
 from kctl.health.partitions import adding_of, partitions_of, under_replicated
 from kctl.model import Broker, ClusterState, PartitionState, TopicPartition
 
-_ORDER = ("broker", "log dir", "rack", "leader")  # among equals the first is the most specific cause
+_ORDER = ("broker", "log dir", "rack", "leader")  # ranking of locations with equal scores
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +24,8 @@ class Suspect:
 
     kind: "broker", "log dir", "rack", or "leader": the broker that leads partitions with missing followers.
     partition_count, share_percent: unhealthy partitions with a missing replica there (leader: that it leads). missing,
-    replica_count, missing_percent: its missing replicas of all its replicas (leader: of the partitions with followers
-    that it leads). state: of the broker, "up" or "down".
+    replica_count, missing_percent: its missing replicas, out of all of its replicas (leader: partitions with a missing
+    follower, out of those with followers that it leads). state: of the broker, "up" or "down".
     """
 
     kind: str

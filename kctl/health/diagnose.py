@@ -71,7 +71,7 @@ def diagnose(
     watched_ms: int | None = None,
     changes: Sequence[IsrChanges] = (),
 ) -> Diagnosis:
-    """Return the diagnosis of a cluster as last seen. watched_ms, changes: of a watch before.
+    """Return the diagnosis of a cluster in this state. watched_ms, changes: of a preceding ISR watch.
 
     Raises subclasses of ConnectionFailed.
     """

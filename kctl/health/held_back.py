@@ -44,8 +44,8 @@ def find_held_back(
 ) -> tuple[list[HeldBack], list[str]]:
     """Return the partitions, most records first, and why others could not be read.
 
-    The log ends are read first, then the high watermarks, a second time if they were smaller: a partition that is
-    merely busy has passed its earlier end by then. Two or three requests to each leader.
+    The log ends are read first, then the high watermarks. Where a high watermark is lower, it is read again a second
+    later: a partition that is merely busy has passed its earlier end by then. Takes two or three requests per leader.
     """
     leaders = {p.tp: p.leader for p in partitions_of(state) if p.leader in state.brokers}
     by_leader = grouped(leaders, lambda tp: leaders[tp])

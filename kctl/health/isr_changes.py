@@ -30,7 +30,7 @@ class IsrChanges:
 
 
 class IsrWatch:
-    """Accumulates changes from one poll of the cluster to the next. Memory: a row for each partition that changed."""
+    """The changes from each poll of the cluster to the next. Memory: one row per changed partition."""
 
     def __init__(self, first: ClusterState) -> None:
         self._last = {p.tp: p for p in partitions_of(first)}

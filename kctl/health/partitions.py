@@ -46,7 +46,7 @@ def adding_of(p: PartitionState, adding: Adding) -> Collection[int]:
 
 
 def adding_unknown(adding: Adding) -> str | None:
-    """Return the message if reassignments are unknown, so that under-replicated partitions may just be moving."""
+    """Return a message if reassignments are unknown: under-replicated partitions may then just be moving."""
     if not isinstance(adding, KctlError):
         return None
     return f"replicas that are not in sync may be part of a reassignment: {adding.message}"
@@ -75,8 +75,8 @@ def check_under_replicated(facts: Facts) -> Check:
 def check_under_min_isr(facts: Facts) -> Check:
     """Check for partitions that reject acks=all; count those at the minimum.
 
-    Only under-replicated partitions are examined: at the minimum with all replicas in sync is how the topic was
-    created.
+    Only under-replicated partitions are examined: one that is at the minimum with all replicas in sync was created
+    that way.
     """
     names: list[str] = []
     reasons: dict[str, None] = {}

@@ -24,7 +24,7 @@ def wait_until_healthy(
 ) -> Health:
     """Assess the cluster until it is healthy or the timeout expires, and return the last assessment.
 
-    An unreachable cluster is retried. Facts that the user has no right to read stay unknown, so they are not awaited.
+    An unreachable cluster is retried. kctl does not wait for facts that the user may not read.
     Raises AuthenticationFailed at once, and ConnectionFailed if no pass succeeded before the timeout.
     """
     from kctl.protocol.client import connect

@@ -60,7 +60,7 @@ class Problem:
 class Parameter:
     """A parameter of a playbook.
 
-    default: None if there is none, which makes the parameter required, unless it is null itself. secret: never stored
+    default: None if the parameter has none, and is therefore required, or if the default is null. secret: never stored
     or displayed.
     """
 

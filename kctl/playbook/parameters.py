@@ -63,23 +63,23 @@ def collect(
     inputs: NAME=VALUE from the command line. secrets: NAME=@FILE. Precedence: the command line, KCTL_PARAM_NAME, the
     file, the default. warn: called for a secret's file that other users can read. Raises UsageError with all problems.
     """
-    wrong: list[str] = []
+    problems: list[str] = []
     typed_values: dict[str, Any] = {}
     for name, value in (file or {}).items():
-        _put(playbook, typed_values, wrong, str(name), value)
+        _put(playbook, typed_values, problems, str(name), value)
     for parameter in playbook.parameters:
         text = environment.get(ENVIRONMENT + parameter.name.upper())
         if text is not None:
-            _put(playbook, typed_values, wrong, parameter.name, text)
-    for name, text in _pairs(inputs, "-p", wrong):
+            _put(playbook, typed_values, problems, parameter.name, text)
+    for name, text in _pairs(inputs, "-p", problems):
         parameter_ = playbook.parameter(name)
         if parameter_ is not None and parameter_.secret:
-            wrong.append(f"{name} is a secret and must not be on the command line: use --secret {name}=@FILE")
+            problems.append(f"{name} is a secret and must not be on the command line: use --secret {name}=@FILE")
             continue
-        _put(playbook, typed_values, wrong, name, text)
-    for name, path in _pairs(secrets, "--secret", wrong):
-        _secret(playbook, typed_values, wrong, name, path, warn)
-    return _complete(playbook, typed_values, wrong)
+        _put(playbook, typed_values, problems, name, text)
+    for name, path in _pairs(secrets, "--secret", problems):
+        _secret(playbook, typed_values, problems, name, path, warn)
+    return _complete(playbook, typed_values, problems)
 
 
 def misspelled(playbook: Playbook, environment: Mapping[str, str]) -> list[str]:
@@ -117,72 +117,74 @@ def included(playbook: Playbook, inputs: Mapping[str, Any], secrets: frozenset[s
 
     secrets: parameters whose values come from secrets of the includer. Raises UsageError.
     """
-    wrong: list[str] = []
+    problems: list[str] = []
     typed_values: dict[str, Any] = {}
     for name, value in inputs.items():
-        _put(playbook, typed_values, wrong, str(name), value)
-    values = _complete(playbook, typed_values, wrong)
+        _put(playbook, typed_values, problems, str(name), value)
+    values = _complete(playbook, typed_values, problems)
     return Values(values.values, values.secrets | secrets)
 
 
-def _complete(playbook: Playbook, typed_values: dict[str, Any], wrong: list[str]) -> Values:
+def _complete(playbook: Playbook, typed_values: dict[str, Any], problems: list[str]) -> Values:
     for parameter in playbook.parameters:
         if parameter.name in typed_values:
             continue
-        if parameter.required and not any(line.startswith(f"{parameter.name} ") for line in wrong):
-            wrong.append(f"{parameter.name} is missing{f': {parameter.description}' if parameter.description else ''}")
+        if parameter.required and not any(line.startswith(f"{parameter.name} ") for line in problems):
+            problems.append(
+                f"{parameter.name} is missing{f': {parameter.description}' if parameter.description else ''}"
+            )
         typed_values[parameter.name] = parameter.default
-    if wrong:
-        one = len(wrong) == 1
+    if problems:
+        one = len(problems) == 1
         raise UsageError(
-            f"{playbook.name}: {wrong[0]}" if one else f"{playbook.name}: parameters: {'; '.join(wrong[:3])}"
-            + (f"; and {len(wrong) - 3:,} more" if len(wrong) > 3 else ""),
+            f"{playbook.name}: {problems[0]}" if one else f"{playbook.name}: parameters: {'; '.join(problems[:3])}"
+            + (f"; and {len(problems) - 3:,} more" if len(problems) > 3 else ""),
             hint=f"see `kctl playbook show {playbook.name}`",
-            details={"problems": wrong},
+            details={"problems": problems},
         )  # fmt: skip
     return Values(typed_values, frozenset(each.name for each in playbook.parameters if each.secret))
 
 
-def _pairs(texts: Sequence[str], option: str, wrong: list[str]) -> list[tuple[str, str]]:
+def _pairs(texts: Sequence[str], option: str, problems: list[str]) -> list[tuple[str, str]]:
     pairs: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name:
-            wrong.append(f"{option} takes NAME=VALUE" if option == "-p" else f"{option} takes NAME=@FILE")
+            problems.append(f"{option} takes NAME=VALUE" if option == "-p" else f"{option} takes NAME=@FILE")
         elif name in pairs:
-            wrong.append(f"{name} is set twice")
+            problems.append(f"{name} is set twice")
         else:
             pairs[name] = value
     return list(pairs.items())
 
 
-def _put(playbook: Playbook, typed_values: dict[str, Any], wrong: list[str], name: str, value: Any) -> None:
+def _put(playbook: Playbook, typed_values: dict[str, Any], problems: list[str], name: str, value: Any) -> None:
     parameter = playbook.parameter(name)
     if parameter is None:
         suggestion = did_you_mean(name, [each.name for each in playbook.parameters])
-        wrong.append(f"{name} is not a parameter{f': {suggestion}' if suggestion else ''}")
+        problems.append(f"{name} is not a parameter{f': {suggestion}' if suggestion else ''}")
         return
     try:
         typed_values[name] = as_typed(
             parameter, from_text(parameter, value) if isinstance(value, str) else plain(value)
         )
     except InvalidFile as exc:
-        wrong.append(exc.message + (f" ({exc.hint})" if exc.hint else ""))
+        problems.append(exc.message + (f" ({exc.hint})" if exc.hint else ""))
 
 
 def _secret(
-    playbook: Playbook, typed_values: dict[str, Any], wrong: list[str], name: str, path: str, warn: Warn
+    playbook: Playbook, typed_values: dict[str, Any], problems: list[str], name: str, path: str, warn: Warn
 ) -> None:
     parameter = playbook.parameter(name)
     if not path.startswith("@"):
-        wrong.append(f"--secret takes {name}=@FILE: other users can see command lines")
+        problems.append(f"--secret takes {name}=@FILE: other users can see command lines")
     elif parameter is not None and not parameter.secret:
-        wrong.append(f"{name} is not a secret: use -p {name}=VALUE")
+        problems.append(f"{name} is not a secret: use -p {name}=VALUE")
     else:
         try:
-            _put(playbook, typed_values, wrong, name, read_secret(name, None, path[1:], warn=warn) or "")
+            _put(playbook, typed_values, problems, name, read_secret(name, None, path[1:], warn=warn) or "")
         except UsageError as exc:
-            wrong.append(exc.message)
+            problems.append(exc.message)
 
 
 def plain(value: Any) -> Any:

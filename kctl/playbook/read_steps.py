@@ -89,7 +89,7 @@ class StepReader:
     # --- the operation
 
     def _kind(self, body: YamlMap) -> str | None:
-        """Return the only key that is an operation; the others must be keys of a step."""
+        """Return the only key that is an operation; all other keys must be step keys."""
         others = [key for key in body if key not in STEP_KEYS][:MAX_PROBLEMS]
         kinds = [key for key in others if self._is_kind(key)]
         for key in others:

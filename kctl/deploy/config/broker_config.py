@@ -20,10 +20,10 @@ Section = tuple[str, list[tuple[str, str]]]
 def render_server_properties(spec: ClusterSpec, node: BrokerNode | ControllerNode) -> str:
     """Return the text of server.properties. The user's settings replace kctl's values in place."""
     what = "Broker" if isinstance(node, BrokerNode) else "Controller"
-    sections = [*_place(spec, node), *_safety(spec, node), *_small_machine(spec, node)]
-    own = dict(spec.settings)
-    merged = [(comment, [(key, own.pop(key, value)) for key, value in entries]) for comment, entries in sections]
-    merged.append(("Set with --config or --config-file", sorted(own.items())))
+    sections = [*_identity_sections(spec, node), *_topic_sections(spec, node), *_small_machine_sections(spec, node)]
+    settings = dict(spec.settings)
+    merged = [(comment, [(key, settings.pop(key, value)) for key, value in entries]) for comment, entries in sections]
+    merged.append(("Set with --config or --config-file", sorted(settings.items())))
     header = (
         f"{what} {node.id} of cluster {spec.name} ({spec.layout}), Kafka {spec.kafka_version}.\n"
         "Written once by kctl; edit it and run: kctl cluster restart " + spec.name
@@ -31,10 +31,10 @@ def render_server_properties(spec: ClusterSpec, node: BrokerNode | ControllerNod
     return property_sections(header, merged)
 
 
-def _place(spec: ClusterSpec, node: BrokerNode | ControllerNode) -> list[Section]:
+def _identity_sections(spec: ClusterSpec, node: BrokerNode | ControllerNode) -> list[Section]:
     logs = ("Log dirs", [("log.dirs", ",".join(map(str, spec.data_paths(node))))])
     if spec.uses_kraft:
-        return [*_kraft_place(spec, node), logs]
+        return [*_kraft_identity(spec, node), logs]
     assert isinstance(node, BrokerNode)
     identity = [("broker.id", str(node.id)), *_rack(node)]
     return [("Identity", identity), (_REACH, _listeners(f"PLAINTEXT://{LOOPBACK}:{node.port}")), logs, _zookeeper(spec)]
@@ -48,7 +48,7 @@ def _listeners(listeners: str) -> list[tuple[str, str]]:
     return [("listeners", listeners), ("advertised.listeners", listeners)]
 
 
-def _kraft_place(spec: ClusterSpec, node: BrokerNode | ControllerNode) -> list[Section]:
+def _kraft_identity(spec: ClusterSpec, node: BrokerNode | ControllerNode) -> list[Section]:
     roles, listeners = ["broker"], [f"PLAINTEXT://{LOOPBACK}:{node.port}"]
     if isinstance(node, ControllerNode):
         roles, listeners = ["controller"], [f"{_CONTROLLER}://{LOOPBACK}:{node.port}"]
@@ -60,13 +60,13 @@ def _kraft_place(spec: ClusterSpec, node: BrokerNode | ControllerNode) -> list[S
         ("controller.quorum.bootstrap.servers", ",".join(spec.controller_servers)),
     ]
     session = [("broker.session.timeout.ms", str(_SESSION_TIMEOUT_MS)), ("broker.heartbeat.interval.ms", "1000")]
-    patience = [("initial.broker.registration.timeout.ms", str(_REGISTRATION_TIMEOUT_MS))]
+    registration = [("initial.broker.registration.timeout.ms", str(_REGISTRATION_TIMEOUT_MS))]
     return [
         ("Identity", [("process.roles", ",".join(roles)), ("node.id", str(node.id)), *_rack(node)]),
         (_REACH, _listeners(",".join(listeners))),
         ("The metadata quorum; its voters are in the metadata log: kctl controller", quorum),
         ("A dead broker is detected when its session expires; it cannot register again before that", session),
-        ("A broker ends if it finds no active controller for this long (default 60000)", patience),
+        ("A broker ends if it finds no active controller for this long (default 60000)", registration),
     ]
 
 
@@ -81,7 +81,7 @@ def _zookeeper(spec: ClusterSpec) -> Section:
     )
 
 
-def _safety(spec: ClusterSpec, node: BrokerNode | ControllerNode) -> list[Section]:
+def _topic_sections(spec: ClusterSpec, node: BrokerNode | ControllerNode) -> list[Section]:
     replicas = min(3, len(spec.brokers))
     in_sync = max(1, replicas - 1)
     topics = (
@@ -120,7 +120,7 @@ def _share_groups(replicas: int, in_sync: int) -> list[tuple[str, str]]:
     ]
 
 
-def _small_machine(spec: ClusterSpec, node: BrokerNode | ControllerNode) -> list[Section]:
+def _small_machine_sections(spec: ClusterSpec, node: BrokerNode | ControllerNode) -> list[Section]:
     if isinstance(node, ControllerNode):
         return []
     dedupe = min(128 << 20, heap_bytes(spec.heap) // 16)

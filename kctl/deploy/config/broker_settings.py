@@ -74,7 +74,7 @@ OF_AUTHORIZERS = (
 
 
 def known_settings(kafka_version: str = "3.9.2") -> Mapping[str, Setting]:
-    """Return all settings of a release by name. Releases before 4.0 have those of 3.9.2, later ones those of 4.4.0."""
+    """Return the settings of a release by name: the list of 3.9.2 before 4.0, the list of 4.4.0 since then."""
     newer = int(kafka_version.split(".", maxsplit=1)[0]) >= 4
     return _settings_of("broker_settings_4.4.json" if newer else "broker_settings.json")
 
@@ -156,7 +156,7 @@ def check_setting(key: str, value: str, kafka_version: str = "3.9.2") -> None:
     problem = problem_of(setting, value)
     if problem:
         value_text = "its value" if is_secret(key) else repr(value)
-        raise UsageError(f"{key}: {value_text} is not {problem}", hint=_range_hint(setting))
+        raise UsageError(f"{key}: {value_text} is not {problem}", hint=_default_hint(setting))
 
 
 def problem_of(setting: Setting, value: str) -> str | None:
@@ -186,5 +186,5 @@ def _range_problem(setting: Setting, number: float) -> str | None:
     return None
 
 
-def _range_hint(setting: Setting) -> str | None:
+def _default_hint(setting: Setting) -> str | None:
     return f"the default is {setting.default}" if setting.default else None

@@ -20,7 +20,7 @@ from kctl.deploy.runtime.download import (
 from kctl.errors import ConnectionFailed, InvalidFile, KctlError, NotFound, OperationFailed
 
 MIRROR_VARIABLE = "KCTL_KAFKA_MIRROR"
-MAX_ARCHIVE_BYTES = 512 * 1024**2  # releases have 20 to 130 MB
+MAX_ARCHIVE_BYTES = 512 * 1024**2  # releases are 20 to 130 MB
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,13 +148,13 @@ def _fetch_checked(
 
 
 def discard_record_and_rename(part: Path, target: Path) -> None:
-    """Rename a complete part."""
+    """Rename a complete download, and delete the record of the partial one."""
     part.replace(target)
     discard(part)
 
 
 def _worst(failures: list[KctlError]) -> KctlError:
-    """Return one error for all hosts: a wrong checksum comes first, then a response that has no such version."""
+    """Return one error for all hosts: a wrong checksum first, then a host that does not have the version."""
     for kind in (OperationFailed, InvalidFile, NotFound):
         for failure in failures:
             if isinstance(failure, kind):

@@ -2,8 +2,8 @@
 
 An embedded Spark starts in half the time; three ZooKeepers and three brokers are ready after 9 CPU seconds instead of
 14. An archive is written once, by a training run (kctl.deploy.runtime.training_run, kctl.spark.warm), into kctl's cache
-folder. Its name has a digest of the Java and the jars; a file beside it has its size and CRC-32C. A JVM ignores an
-archive of other jars, but can crash on a damaged one: so damaged archives are skipped, and the JVM starts without an
+folder. Its name contains a digest of the Java and the jars; a file beside it holds its size and CRC-32C. A JVM ignores
+an archive of other jars, but can crash on a damaged one: so damaged archives are skipped, and the JVM starts without an
 archive.
 
 Java 17–24 write a dynamic archive at exit (JEP 350), on top of the base archive that full JDKs have. Java 25 writes
@@ -119,7 +119,7 @@ class ClassArchive:
 
 
 def archives_for(folder: Path, stems: Iterable[str], java: Java, jars: Iterable[Path]) -> list[ClassArchive]:
-    """Return an archive per stem, named after `java` and `jars`: another Java or other jars have other names."""
+    """Return an archive per stem. Its name depends on `java` and `jars`, so another Java or other jars ignore it."""
     digest = hashlib.sha256(f"{java.executable}\n".encode())
     try:
         digest.update((java.home / "release").read_bytes())
@@ -134,7 +134,7 @@ def archives_for(folder: Path, stems: Iterable[str], java: Java, jars: Iterable[
 
 
 def archive_kinds(kafka_version: str) -> tuple[ArchiveKind, ...]:
-    """Return the archives of a release: of the layouts that it has by default."""
+    """Return the kinds of archives that the default layouts of a release use."""
     return ("kraft",) if is_kafka_4(kafka_version) else ("zookeeper", "broker")
 
 
@@ -147,7 +147,7 @@ def kafka_archives(java: Java, libs: Path, kafka_version: str) -> dict[ArchiveKi
 
 
 def _measure(path: Path) -> Seal:
-    """Return size and CRC-32C; takes about 30 ms for 150 MB in the page cache, where the JVM reads them next."""
+    """Return size and CRC-32C. Takes about 30 ms for 150 MB in the page cache, from which the JVM then reads them."""
     from kctl.base.checksum import crc32c
 
     with path.open("rb") as file:

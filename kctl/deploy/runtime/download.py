@@ -194,7 +194,7 @@ def download(url: str, part: Path, *, max_bytes: int, timeout_s: float, advance:
     stays), TimedOut, OperationFailed if the file is larger than `max_bytes`.
     """
     deadline = time.monotonic() + timeout_s
-    fruitless = 0
+    failed_attempts = 0
     while True:
         before = _size(part)
         try:
@@ -210,8 +210,8 @@ def download(url: str, part: Path, *, max_bytes: int, timeout_s: float, advance:
             raise
         except ConnectionFailed as exc:
             failure = exc
-        fruitless = 0 if _size(part) > before else fruitless + 1
-        if fruitless >= _ATTEMPTS_WITHOUT_PROGRESS:
+        failed_attempts = 0 if _size(part) > before else failed_attempts + 1
+        if failed_attempts >= _ATTEMPTS_WITHOUT_PROGRESS:
             raise failure
 
 
@@ -250,14 +250,14 @@ def _write_record(part: Path, record: _PartRecord) -> None:
 
 def _attempt(url: str, part: Path, *, max_bytes: int, deadline: float, advance: Advance | None) -> bool:
     """Send one request. Return True if the file is then complete."""
-    have, record = _size(part), _read_record(part)
+    offset, record = _size(part), _read_record(part)
     if record is None or not record.validator:
-        have = 0  # it may be a part of another file
-    if record is not None and have and have == record.total_bytes:
+        offset = 0  # it may be a part of another file
+    if record is not None and offset and offset == record.total_bytes:
         return True
-    headers = {"Range": f"bytes={have}-", "If-Range": record.validator} if have and record else {}
+    headers = {"Range": f"bytes={offset}-", "If-Range": record.validator} if offset and record else {}
     with _open(url, headers) as response:
-        start, total = _body_range(response, have, url)
+        start, total = _body_range(response, offset, url)
         if total is not None and total > max_bytes:
             raise OperationFailed(f"{url} is larger than {max_bytes} bytes", hint="check that it is a Kafka release")
         if start == 0:
@@ -267,15 +267,15 @@ def _attempt(url: str, part: Path, *, max_bytes: int, deadline: float, advance: 
     return total is None or _size(part) == total
 
 
-def _body_range(response: http.client.HTTPResponse, have: int, url: str) -> tuple[int, int | None]:
+def _body_range(response: http.client.HTTPResponse, offset: int, url: str) -> tuple[int, int | None]:
     """Return the body's start offset in the file and the file's size. Without range support, the offset is 0."""
     length = response.headers.get("Content-Length", "")
     if response.status == 200:
         return 0, int(length) if length.isdecimal() else None
     match = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", ""))
-    if response.status != 206 or match is None or int(match.group(1)) != have:
+    if response.status != 206 or match is None or int(match.group(1)) != offset:
         raise ConnectionFailed(f"{host_of(url)} responded {response.status} with a range that was not requested")
-    return have, int(match.group(3))
+    return offset, int(match.group(3))
 
 
 def _validator(response: http.client.HTTPResponse) -> str:

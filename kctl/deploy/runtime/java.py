@@ -17,7 +17,7 @@ from kctl.deploy.process import run
 from kctl.errors import KctlError, NotSupported
 
 MINIMUM_JAVA = 17  # Kafka 4 and Spark 4 need it, Kafka 3.9 runs on it
-_ASK_TIMEOUT_S = 10.0
+_JAVA_TIMEOUT_S = 10.0
 _MAX_RELEASE_BYTES = 64 * 1024
 _RELEASE_VERSION = re.compile(r'^JAVA_VERSION="?([^"\s]+)"?', re.MULTILINE)
 _PRINTED_VERSION = re.compile(r'version "([^"]+)"')
@@ -67,7 +67,7 @@ def inspect_java(executable: Path) -> Java | None:
     if home.name == "jre" and (home.parent / "release").is_file():  # JDK 8 keeps its launcher in jre/bin as well
         home = home.parent
     version = _released_version(home)
-    return _ask(real) if version is None else Java(real, version, home)
+    return _run_java(real) if version is None else Java(real, version, home)
 
 
 def _released_version(home: Path) -> int | None:
@@ -79,10 +79,10 @@ def _released_version(home: Path) -> int | None:
     return feature_version(match.group(1)) if match else None
 
 
-def _ask(executable: Path) -> Java | None:
+def _run_java(executable: Path) -> Java | None:
     """Run a launcher without a `release` file (e.g. a version manager's script) and parse what it prints."""
     try:
-        answer = run([str(executable), "-XshowSettings:properties", "-version"], timeout_s=_ASK_TIMEOUT_S)
+        answer = run([str(executable), "-XshowSettings:properties", "-version"], timeout_s=_JAVA_TIMEOUT_S)
     except KctlError:
         return None
     printed = (answer.stdout + answer.stderr).decode("utf-8", "replace")

@@ -47,11 +47,11 @@ def has_module(java: Java) -> bool:
     """Return True if the Java has the module, according to its `release` file or to the Java itself."""
     try:
         with (java.home / "release").open(encoding="utf-8", errors="replace") as file:
-            listed = _MODULES.search(file.read(_MAX_RELEASE_BYTES))
+            modules_line = _MODULES.search(file.read(_MAX_RELEASE_BYTES))
     except OSError:
-        listed = None
-    if listed:
-        return MODULE in listed.group(1).split()
+        modules_line = None
+    if modules_line:
+        return MODULE in modules_line.group(1).split()
     modules = run([str(java.executable), "--list-modules"], timeout_s=20.0)
     return any(line.partition("@")[0] == MODULE for line in modules.text.splitlines())
 

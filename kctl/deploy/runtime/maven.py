@@ -35,10 +35,10 @@ class Coordinate:
 
 
 def coordinates(version: str) -> tuple[Coordinate, ...]:
-    """Return the artifacts of a broker of `version`; their dependencies follow.
+    """Return the artifacts of a broker of `version`; Maven and Ivy add their dependencies.
 
-    Up to 3.9, kafka-tools depends on reload4j and its slf4j binding. 4.x uses log4j 2 but does not depend on its
-    binding, without which nothing is logged. Before 1.1, Kafka needed javax.xml.bind, which Java 11 removed.
+    Up to 3.9, kafka-tools depends on reload4j and its slf4j binding. 4.x uses log4j 2 but does not depend on log4j's
+    slf4j binding, without which nothing is logged. Before 1.1, Kafka needed javax.xml.bind, which Java 11 removed.
     """
     kafka = (
         Coordinate("org.apache.kafka", f"kafka_{scala_version(version)}", version),

@@ -1,7 +1,7 @@
 """Install Kafka's jars: try the sources in order, into a folder that is complete or does not exist.
 
-Files are written to a folder beside the final one, which is renamed when everything is on disk. A lock keeps installers
-apart, and its holder removes what killed installers left behind.
+Files are written to a folder beside the final one, which is renamed when everything is on disk. A lock admits one
+installer at a time, and its holder removes what killed installers left behind.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _LOCK_POLL_S = 0.2
 class InstallRequest:
     """A request to install one version.
 
-    archive: None: download from Apache, then from the Maven repository. force: replace a complete runtime.
+    archive: if None, download from Apache, else from the Maven repository. force: replace a complete runtime.
     """
 
     version: str
@@ -59,7 +59,7 @@ class InstallRequest:
 def install(request: InstallRequest, home: Path) -> jars.Manifest:
     """Install Kafka into `home` (kafka-VERSION in the folder of runtimes), replacing an existing runtime.
 
-    Raises Refused if the folder is not writable or an archive is invalid, Busy if another installer does not end,
+    Raises Refused if the folder is not writable or an archive is invalid, Busy if another installer does not finish,
     NotFound for an unknown version, ConnectionFailed, TimedOut, OperationFailed. On any error, `home` is unchanged.
     """
     with runtimes_lock(request.timeout_s, request.progress):
@@ -103,7 +103,7 @@ def runtimes_lock(timeout_s: float, progress: ProgressReporter) -> Iterator[None
         fd = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     except OSError as exc:
         if exc.errno == errno.ENOSPC:
-            raise _full(folder) from exc
+            raise _disk_full(folder) from exc
         raise Refused(
             f"cannot write to {folder}: {exc.strerror}",
             hint="make the folder writable, or set XDG_DATA_HOME to a writable folder",
@@ -139,11 +139,11 @@ def _disk_errors(folder: Path) -> Iterator[None]:
         yield
     except OSError as exc:
         if exc.errno in {errno.ENOSPC, errno.EDQUOT}:
-            raise _full(folder) from exc
+            raise _disk_full(folder) from exc
         raise OperationFailed(f"cannot write to {exc.filename or folder}: {exc.strerror}") from exc
 
 
-def _full(folder: Path) -> OperationFailed:
+def _disk_full(folder: Path) -> OperationFailed:
     return OperationFailed(f"no space left on the disk of {folder}", hint="the installation needs about 300 MB there")
 
 
@@ -152,8 +152,8 @@ def source_names(version: str, archive_path: str | None) -> list[str]:
     if archive_path is not None:
         return [f"archive {archive_path}"]
     downloads = [f"{mirror.archives}/{version}/{apache.archive_name(version)}" for mirror in apache.mirrors()]
-    by = [f"Maven coordinates, by {tool}" for tool, program in (("mvn", find_mvn()), ("Ivy", find_ivy())) if program]
-    return [*downloads, *by]
+    maven = [f"Maven coordinates, by {tool}" for tool, program in (("mvn", find_mvn()), ("Ivy", find_ivy())) if program]
+    return [*downloads, *maven]
 
 
 def _fill(request: InstallRequest, stage: Path) -> str:
@@ -169,11 +169,11 @@ def _fill(request: InstallRequest, stage: Path) -> str:
         sources.append(("the Maven repository by Ivy", _from_ivy))
     deadline = time.monotonic() + request.timeout_s
     for number, (name, fill) in enumerate(sources, 1):
-        left_s = deadline - time.monotonic()
-        if left_s <= 0:
+        remaining_s = deadline - time.monotonic()
+        if remaining_s <= 0:
             break
         try:
-            return fill(replace(request, timeout_s=left_s), stage)
+            return fill(replace(request, timeout_s=remaining_s), stage)
         except (ConnectionFailed, NotFound, NotSupported, OperationFailed, InvalidFile) as exc:
             failures.append(exc)  # a hostile archive (Refused) ends the installation instead
             if number < len(sources):

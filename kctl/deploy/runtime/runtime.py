@@ -20,7 +20,7 @@ from kctl.deploy.waiting import NoProgress, ProgressReporter
 from kctl.errors import Busy, InvalidFile, NotFound, UsageError
 
 DEFAULT_VERSION = "3.9.2"  # the last line that runs with ZooKeeper
-KRAFT_VERSION = "4.4.0"  # of clusters with KRaft
+KRAFT_VERSION = "4.4.0"  # the default for KRaft layouts
 _VERSION = re.compile(r"\d{1,3}(\.\d{1,3}){2,3}(-rc\d{1,2})?")
 
 
@@ -175,7 +175,7 @@ def install_runtime(
 ) -> KafkaRuntime:
     """Install a version, replacing a damaged runtime (force: also a complete one).
 
-    Raises as `kctl.deploy.runtime.provision.install` does.
+    Raises the errors of `kctl.deploy.runtime.provision.install`.
     """
     from kctl.deploy.runtime import provision  # imported late: only an installation needs HTTP, tar and Maven
 
@@ -270,7 +270,7 @@ def remove_runtime(version: str) -> Path:
 
 
 def processes_using(home: Path) -> list[int]:
-    """Return the pids whose command line has a file of `home` (from Linux's /proc; [] elsewhere)."""
+    """Return the pids whose command line names a file in `home` (from Linux's /proc; [] elsewhere)."""
     needle = os.fsencode(home) + b"/"
     pids = []
     for entry in Path("/proc").glob("[0-9]*/cmdline"):

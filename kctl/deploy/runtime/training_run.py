@@ -27,7 +27,7 @@ _END_S = 180.0  # Java 25 assembles an archive in a separate process, which take
 def make_archives(
     host: Host, *, java: Java, libs: Path, kafka_version: str, progress: ProgressReporter | None = None
 ) -> Mapping[ArchiveKind, Path]:
-    """Return the archives. Creates missing ones: a small cluster runs for some seconds in a temporary folder.
+    """Return the archives. To create missing ones, a small cluster runs for some seconds in a temporary folder.
 
     Raises the errors of `start` and `stop`, NotSupported for a Java that cannot write one, OperationFailed if none was
     written.

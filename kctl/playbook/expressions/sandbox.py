@@ -71,7 +71,7 @@ class _Sandbox(ImmutableSandboxedEnvironment):
 
 
 class _Rewriter(NodeTransformer):
-    """A visitor that inserts the rules into a tree."""
+    """A visitor that replaces nodes of a tree with the functions in parentheses."""
 
     def visit_Name(self, node: nodes.Name) -> nodes.Node:
         return _apply("(name)", nodes.Const(node.name))

@@ -12,7 +12,7 @@ from kctl.playbook.expressions.syntax import is_expression
 from kctl.playbook.lint.problems import Problems
 from kctl.playbook.model import Step
 
-# A problem of a value and its hint; None if there is none, or if only a broker can decide.
+# A problem with a value, and a hint; None if the value is valid, or only a broker can decide.
 Fault = tuple[str, str | None] | None
 Check = Callable[[str, str], Fault]
 

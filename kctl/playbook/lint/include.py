@@ -56,12 +56,12 @@ class Included:
         except KctlError as exc:
             problems.value(step.arguments, "playbook", exc.message, exc.hint)
             return []
-        included, wrong = self._included[key]
+        included, own_problems = self._included[key]
         if included is not None:
             _parameters(problems, step, included)
         if is_linted or included is None:
-            return [] if is_linted else wrong
-        return [*wrong, *self._lint(included, definitions=self._definitions, trail=here, cache=self)]
+            return [] if is_linted else own_problems
+        return [*own_problems, *self._lint(included, definitions=self._definitions, trail=here, cache=self)]
 
     def _read_one(self, playbook_file: PlaybookFile) -> tuple[Playbook | None, list[Problem]]:
         """Read a playbook. Other files, which may hold passwords, are rejected without details."""

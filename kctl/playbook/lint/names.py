@@ -56,7 +56,7 @@ def sites_within(holder: Any, key: Any, value: Any) -> Iterator[Site]:
 
 
 class Scope:
-    """The variables that are declared so far, and their uses."""
+    """The variables declared so far, and their uses."""
 
     def __init__(self, playbook: Playbook, problems: Problems) -> None:
         self._playbook = playbook

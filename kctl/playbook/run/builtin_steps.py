@@ -26,7 +26,7 @@ WAIT_EVERY = "1s"
 RUN_TIMEOUT_S = 3600.0
 _MIN_INTERVAL_S = 0.05  # between two evaluations, even with `every: 0s`
 MAX_OUTPUT_BYTES = 1 << 20  # stored per stream of a program
-MAX_LINES = 50  # displayed of a program's stderr
+MAX_LINES = 50  # of a program's stderr that are displayed
 _MAX_LINE = 500  # characters of a program's last line in an error message
 _CONDITIONS = {"assert": "that", "wait": "until"}
 

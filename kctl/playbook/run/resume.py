@@ -83,7 +83,7 @@ def run_to_resume(run: str | None) -> Path:
     """Return the journal of the run to resume. run: None for the newest run that is not complete.
 
     Raises NotFound; Refused if the run is complete, or if a later run of the same playbook on the same target completed
-    after it failed; and the error of an unreadable journal, which may be the run.
+    after it failed; and the error of an unreadable journal, because that run may be the newest.
     """
     if run is not None:
         path = run_journal.path_of(run)
@@ -161,7 +161,7 @@ def check_unsure(state: RecordedRun) -> None:
 
 
 def check_cluster(state: RecordedRun, cluster_id: str | None) -> bool:
-    """Raise Refused if this is not the run's cluster. Return False if that is unknown, as a cluster is unreachable."""
+    """Raise Refused if this is not the run's cluster. Return False if it is unreachable, so its id is unknown."""
     before: Any = state.header["cluster_id"]
     if before is None or cluster_id is None:
         return before is None

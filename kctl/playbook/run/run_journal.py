@@ -1,7 +1,7 @@
 """The journal of a run, for resuming and displaying it.
 
 File: `playbooks/<UTC yyyymmddThhmmss.mmmZ>-<pid>.jsonl` in kctl's state folder. The key of a step is its id, after the
-ids of the includes around it, with the index of a loop item: "prepare/topics[2]". It contains no secrets.
+ids of the includes around it, with the index of a loop item: "prepare/topics[2]". Journals hold no secrets.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MAX_VALUE_BYTES = 256 << 10  # of a result; larger values are not stored
 _INDEX = re.compile(r"\[[0-9]+\]")
 _NOTHING_CHANGED = frozenset({ExitCode.USAGE, ExitCode.UNREACHABLE, ExitCode.REFUSED})
 _BY_HAND = frozenset({"--skip", "--step"})  # skipped by the user
-_TAKES_TIME = frozenset({"wait", "confirm"})  # not repeated
+_TAKES_TIME = frozenset({"wait", "confirm"})  # change nothing, but are not repeated
 
 
 class EntryType(str, Enum):
@@ -74,7 +74,7 @@ class StartedStep:
 
 @dataclass(slots=True)
 class RecordedRun:
-    """The content of a journal. ended: the last entry, if the last process ended regularly."""
+    """The content of a journal. ended: the last entry, if the last process ended normally."""
 
     header: dict[str, Any]
     done: dict[str, EndedStep] = field(default_factory=dict)
@@ -91,7 +91,7 @@ class RecordedRun:
     def prepare_resume(self, redo: Iterable[str] = (), skip: Iterable[str] = ()) -> None:
         """Prepare the state for resuming.
 
-        After a regular end, these run again: failed steps, on_failure and final steps, and read-only steps since the
+        After a normal end, these run again: failed steps, on_failure and final steps, and read-only steps since the
         last change.
         """
         if self.ended is not None:
@@ -217,7 +217,7 @@ class RunJournal:
         return None if step is None or step.included is None else dict(step.included)
 
     def digest_of(self, item: Any) -> str | None:
-        """Return a digest that identifies a loop item; None if the item contains a secret, which could be guessed."""
+        """Return a digest that identifies a loop item; None if it contains a secret that could be guessed from it."""
         if self.redactor.value(item) != item:
             return None
         return hashlib.sha256(json.dumps(item, sort_keys=True).encode()).hexdigest()[:32]

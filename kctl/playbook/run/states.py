@@ -86,8 +86,8 @@ def of_items(results: Sequence[StepResult]) -> StepResult:
     """Return the result of a loop: the worst state of its items, and the list of their values."""
     states = {each.state for each in results}
     state = next((each for each in _ORDER if each in states), StepState.SKIPPED if results else StepState.OK)
-    wrong = [each for each in results if each.state is state and each.message]
-    times = Counter(each.message or "" for each in wrong)
+    worst_results = [each for each in results if each.state is state and each.message]
+    times = Counter(each.message or "" for each in worst_results)
     texts = [text if number == 1 else f"{text} ({number:,} times)" for text, number in times.items()]
     message = "; ".join(texts[:_MAX_LISTED])
     if len(texts) > _MAX_LISTED:
@@ -98,7 +98,7 @@ def of_items(results: Sequence[StepResult]) -> StepResult:
         value=[each.value for each in results],
         exit_code=max(codes, default=0),
         message=message or None,
-        hint=next((each.hint for each in wrong if each.hint), None),
+        hint=next((each.hint for each in worst_results if each.hint), None),
         changed=any(each.changed for each in results),
         attempts=max((each.attempts for each in results), default=0),
     )

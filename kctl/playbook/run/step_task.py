@@ -19,7 +19,7 @@ from kctl.playbook.run.step_settings import StepSettings, settings_of
 from kctl.playbook.run.wait_reads import reads_before_wait
 
 # Exit codes of operations that changed nothing.
-_UNDONE = frozenset({ExitCode.USAGE, ExitCode.UNREACHABLE, ExitCode.REFUSED})
+_NOTHING_CHANGED = frozenset({ExitCode.USAGE, ExitCode.UNREACHABLE, ExitCode.REFUSED})
 _MAX_CONDITION = 60  # characters of a condition in a message
 
 
@@ -49,7 +49,7 @@ def perform(task: StepTask, environment: RunEnvironment, *, check: bool, diff: b
         if not result.failed:
             if task.step.until is None or _until_holds(task, result):
                 return result
-            result = _without_until(task, result, check=check)
+            result = _until_failed(task, result, check=check)
         if attempt == attempts or result.exit_code == ExitCode.USAGE or result.state is StepState.UNKNOWN:
             break
         environment.clock.sleep(task.settings.delay_s)
@@ -62,7 +62,7 @@ def _until_holds(task: StepTask, result: StepResult) -> bool:
     return condition(task.step.until, {**task.variables, **registers})
 
 
-def _without_until(task: StepTask, result: StepResult, *, check: bool) -> StepResult:
+def _until_failed(task: StepTask, result: StepResult, *, check: bool) -> StepResult:
     until = " ".join(str(task.step.until).split())
     if len(until) > _MAX_CONDITION:
         until = f'{task.step.name}: "{until[:_MAX_CONDITION]}…"'
@@ -127,17 +127,17 @@ def _result(task: StepTask, operation: Operation, outcome: OperationResult, *, d
     code, value = outcome.exit_code, outcome.value
     changes = (
         operation.can_change(task.arguments)
-        and code not in _UNDONE
+        and code not in _NOTHING_CHANGED
         and (code == ExitCode.FAILED or outcome.changed is not False)  # a change cannot be ruled out
     )
     if code in task.step.accept or (dry_run and dry.is_met(outcome)):
         state = StepState.WOULD_CHANGE if dry_run else StepState.CHANGED
         return StepResult(state if changes else StepState.OK, value, code, changed=changes)
-    error = outcome.error or _without_error(operation, code)
+    error = outcome.error or _default_error(operation, code)
     return replace(failed_result(error, changed=changes, value=value), exit_code=code)
 
 
-def _without_error(operation: Operation, code: int) -> OperationFailed | NotHealthy:
+def _default_error(operation: Operation, code: int) -> OperationFailed | NotHealthy:
     if code == ExitCode.UNHEALTHY:
         return NotHealthy(f"{operation.name}: the check failed (exit code 1)")
     return OperationFailed(f"{operation.name} failed with exit code {code}")

@@ -10,8 +10,8 @@ from kctl.playbook.operations import Operations
 def reads_before_wait(playbook: Playbook, waiting: Step, definitions: Operations) -> list[Step]:
     """Return the read-only steps whose registers are in a wait's condition.
 
-    For each register, it is the last step before the wait, if that is a read-only operation without a loop. Raises
-    ExpressionError, NotFound for an operation.
+    For each register, only the last step that sets it before the wait counts, and only if that step is a read-only
+    operation without a loop. Raises ExpressionError, NotFound for an operation.
     """
     until = waiting.arguments.get("until")
     if not isinstance(until, str):

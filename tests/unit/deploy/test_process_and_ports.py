@@ -65,7 +65,7 @@ def _runs(pid: int) -> bool:
 def test_run_ends_what_a_command_left_behind(tmp_path: Path) -> None:
     """Its leader has ended long before, and what it started holds the output."""
     told = tmp_path / "pid"
-    with pytest.raises(TimedOut, match="sh ended, but what it started held its output for 1 s"):
+    with pytest.raises(TimedOut, match="sh ended, but a child process held its output open for 1 s"):
         process.run(["sh", "-c", f"sleep 60 & echo $! > {told}"], timeout_s=1)
     eventually(lambda: not _runs(int(told.read_text())), what="the child is killed")
 
