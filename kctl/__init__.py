@@ -1,4 +1,4 @@
-"""kctl: operations for Apache Kafka. The library: it prints nothing and asks nothing (docs/architecture.md)."""
+"""kctl: operations for Apache Kafka. The library never prints or prompts (docs/architecture.md)."""
 
-# A constant: importlib.metadata would cost every start 60 ms.
+# A constant: importlib.metadata would add 60 ms to every start.
 __version__ = "1.0.0"

@@ -46,7 +46,7 @@ class Reason(str, Enum):
 
 
 class ConnectionReason(str, Enum):
-    """Why a connection failed, where the class of the error does not say it. Values never change."""
+    """Why a connection failed, if the class of the error does not say why. Values never change."""
 
     CERTIFICATE_UNTRUSTED = "certificate_untrusted"
     CLIENT_CERTIFICATE_REJECTED = "client_certificate_rejected"

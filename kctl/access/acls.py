@@ -140,7 +140,7 @@ def _in_chunks(
 
 
 def unknown_parts(acls: Sequence[Acl]) -> Mapping[Acl, str]:
-    """Return ACLs with parts that this kctl cannot name in a request (of a later Kafka), with the reason."""
+    """Return the ACLs that this kctl cannot name in a request because a part is from a later Kafka, with the reason."""
     reasons = {}
     for acl in acls:
         for part in (acl.resource_type, acl.pattern_type, acl.operation, acl.permission_type):

@@ -1,4 +1,4 @@
-"""The options of kafka-acls, rewritten as the ACL sentences that `kctl acl add` and `kctl acl remove` take."""
+"""The options of kafka-acls, rewritten as ACL sentences for `kctl acl add` and `kctl acl remove`."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ OPTIONS = FLAGS | {
 
 
 def sentences(args: Sequence[str]) -> list[str]:
-    """Return a sentence for each principal and resource; empty if a part is missing or invalid.
+    """Return a sentence for each principal and resource; an empty list if a part is missing or invalid.
 
-    Without --operation the sentence grants the least: kafka-acls would grant every operation.
+    Without --operation, a sentence has the narrowest operation, where kafka-acls would use all operations.
     """
     values, words = _parse(args)
     kind = "deny" if "--deny-principal" in values else "allow"
@@ -31,10 +31,10 @@ def sentences(args: Sequence[str]) -> list[str]:
             parse_operation(each).lower().replace("_", "-") for each in values.get("--operation", [])
         )
         rows = [
-            f"{kind} {format_principal(parse_principal(principal))} {operations or least} {resource}"
+            f"{kind} {format_principal(parse_principal(principal))} {operations or narrowest} {resource}"
             f"{f' from {quoted_name(host)}' if host else ''}"
             for principal in principals
-            for resource, least in _resources(values, star)
+            for resource, narrowest in _resources(values, star)
             for host in hosts or [""]
         ]
         for row in rows:
@@ -59,7 +59,7 @@ def _parse(args: Sequence[str]) -> tuple[dict[str, list[str]], list[str]]:
 
 
 def _resources(values: dict[str, list[str]], star: str) -> Iterator[tuple[str, str]]:
-    """Yield each resource as text, and the least operation on it."""
+    """Yield each resource as text, and the narrowest operation on it."""
     if "--cluster" in values:
         yield "cluster", "describe"
     for option in _RESOURCES:

@@ -1,4 +1,4 @@
-"""Values of configs by their types, read as org.apache.kafka.common.config.ConfigDef.parseType reads them.
+"""Config values by type, parsed like org.apache.kafka.common.config.ConfigDef.parseType.
 
 Brokers return parsed values: "compact, delete" as "compact,delete", "0.50" as "0.5", "TRUE" as "true".
 """

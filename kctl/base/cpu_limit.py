@@ -1,4 +1,4 @@
-"""A CPU limit for work of unbounded duration, e.g. (a+)+b, whose time doubles with each character."""
+"""A CPU time limit for unbounded work, e.g. the regular expression (a+)+b: each character doubles its time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kctl.errors import KctlError
 
 @contextmanager
 def cpu_limit(seconds: float, error: Callable[[], KctlError]) -> Iterator[None]:
-    """Raise `error` in the block once it has used this much CPU time.
+    """Raise `error` once the block has used this much CPU time.
 
     Uses a signal, which Python's `re` checks during a search. Works only in the main thread; in other threads, there is
     no limit. Blocks do not nest.

@@ -1,8 +1,8 @@
 """Decode escapes in a text and keep the position of each part, to find secrets in encoded form.
 
 One round decodes one layer of any of these: percent-encoding of URLs (either case, of any character), character
-references of HTML and XML, escapes of JSON, C and Python (`\\u0026`, `\\x26`, `\\n`, `\\"`), and a quote within quotes
-as a shell, YAML or SQL has it. Mixed encodings need no special case.
+references of HTML and XML, escapes of JSON, C and Python (`\\u0026`, `\\x26`, `\\n`, `\\"`), and quotes within a quoted
+string of a shell, YAML or SQL. Mixed encodings need no special case.
 """
 
 from __future__ import annotations
@@ -58,13 +58,13 @@ class Unescaped:
 
 
 def unescape(text: str, kind: str) -> Unescaped | None:
-    """Decode one layer of escapes of a kind in KINDS; None if there is none. form: a plus sign is a space."""
+    """Decode one layer of escapes of a kind in KINDS; None if the text has no escapes. form: a plus sign is a space."""
     result, pieces, here, there, changed = Unescaped(), [], 0, 0, False
 
     def add(piece: str, begin: int, *, same: bool) -> None:
         nonlocal here
         if piece:
-            result._here.append(here)  # noqa: SLF001 - its own maker
+            result._here.append(here)  # noqa: SLF001 - this function builds it
             result._there.append(begin)  # noqa: SLF001
             result._same.append(same)  # noqa: SLF001
             pieces.append(piece)
@@ -89,7 +89,7 @@ def unescape(text: str, kind: str) -> Unescaped | None:
 
 
 def _parts(token: re.Match[str]) -> list[tuple[str, int]] | None:
-    """Return the characters of a token, each with the number of characters that encode it; None if it has none."""
+    """Return the characters of a token, each with the length of its escape; None if the token is not an escape."""
     kind, text = token.lastgroup, token.group()
     if kind == "percent":
         return _of_bytes(bytes.fromhex(text.replace("%", "")), 3)
@@ -118,10 +118,10 @@ def _parts(token: re.Match[str]) -> list[tuple[str, int]] | None:
     return [(_SIMPLE.get(token["plain"], token["plain"]), 2)]
 
 
-def _of_bytes(data: bytes, each: int) -> list[tuple[str, int]]:
-    """Decode UTF-8, or Latin-1 if the bytes are not UTF-8."""
+def _of_bytes(data: bytes, escape_length: int) -> list[tuple[str, int]]:
+    """Decode UTF-8, or Latin-1 if the bytes are not UTF-8. escape_length: characters that encode one byte."""
     try:
         text = data.decode()
     except UnicodeDecodeError:
-        return [(chr(byte), each) for byte in data]
-    return [(char, each * len(char.encode())) for char in text]
+        return [(chr(byte), escape_length) for byte in data]
+    return [(char, escape_length * len(char.encode())) for char in text]

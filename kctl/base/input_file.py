@@ -37,7 +37,7 @@ def read_input(path: Path, *, max_bytes: int, hint: str | None = None, await_wri
 def read_path(path: Path, *, max_bytes: int, hint: str | None = None, await_writer: bool = True) -> bytes:
     """Read at most max_bytes of a regular file or a pipe.
 
-    Raises OSError, and InvalidFile for a silent pipe and for anything else.
+    Raises OSError, and InvalidFile for a silent pipe and for anything that is neither a file nor a pipe.
     """
     # A FIFO without a writer must not block kctl, and a device has no end.
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)

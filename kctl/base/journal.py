@@ -41,7 +41,7 @@ _UNCHECKED = ""  # before the first entry, and after one of an older kctl
 class Journal:
     """A journal that is locked for writing. entries: its content, each with a `step` and a time `at`.
 
-    Returned by `create` and `resume`; `with` closes and so unlocks it.
+    Returned by `create` and `resume`. `with` closes the journal, which releases the lock.
     """
 
     def __init__(self, path: Path, fd: int, entries: list[dict[str, Any]], check: str = _UNCHECKED) -> None:
@@ -142,10 +142,10 @@ def opened(path: Path) -> Iterator[int]:
 
 
 def open_private(path: Path, flags: int) -> int:
-    """Open a file that only kctl can have written, without blocking.
+    """Open a file that no other user can have written, without blocking.
 
-    Raises NotFound, InvalidFile for anything but a file, Refused if another user owns or can write it or its folder,
-    OperationFailed.
+    Raises NotFound, OperationFailed, InvalidFile for anything but a file, Refused if another user owns the file or its
+    folder, or can write to one of them.
     """
     try:
         fd = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

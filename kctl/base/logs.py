@@ -10,7 +10,7 @@ _show: Callable[[str], None] | None = None
 
 
 class _Handler(logging.Handler):
-    """Passes INFO and above to `show`, and drops the rest regardless of the level of the logger."""
+    """A handler that passes INFO and above to `show`, and drops the rest regardless of the logger's level."""
 
     def __init__(self, show: Callable[[str], None]) -> None:
         super().__init__(logging.INFO)

@@ -12,7 +12,7 @@ _MAX_NAMES = 5
 
 
 def parse_patterns(option: str, patterns: Iterable[str]) -> list[re.Pattern[str]]:
-    """Return the regular expressions of `option`. "." matches line ends too, as in ids. Raises UsageError."""
+    """Return the patterns of `option`, compiled. "." also matches line breaks, as in some ids. Raises UsageError."""
     compiled = []
     for pattern in patterns:
         try:
@@ -37,7 +37,7 @@ def select(
     noun: str = "topic",
     listed_by: str | None = None,
 ) -> list[str]:
-    """Return the exact names and those that match a pattern, sorted; all existing names if there are neither.
+    """Return the exact names and those that match a pattern, sorted; all existing names if neither is set.
 
     listed_by: the command that lists the names, without "kctl".
 

@@ -21,7 +21,7 @@ class Effect(Enum):
 
 
 class ItemResult(str, Enum):
-    """The result of one item of a change, such as a topic or an offset. The text is what JSON has in `result`."""
+    """The result of one item of a change, such as a topic or an offset. The text is the value of `result` in JSON."""
 
     effect: Effect
 
@@ -129,7 +129,7 @@ class _HasResult(Protocol):
 
 
 def any_changed(rows: Iterable[_HasResult]) -> bool:
-    """Return whether one of the rows has changed or, in a dry run, would change."""
+    """Return True if one of the rows has changed or, in a dry run, would change."""
     return any(row.result.changed for row in rows)
 
 

@@ -26,17 +26,16 @@ from kctl.errors import OperationFailed, UsageError
 PIPE_WAIT_S = 30.0  # to wait for the reader of a pipe, also if it stops reading
 _MAX_LINKS = 40  # as in Linux
 _DESCRIPTORS = re.compile(r"/proc/([0-9]+)(?:/task/[0-9]+)?/fd")
-_IN_PLACE = frozenset(
-    {errno.EACCES, errno.EPERM, errno.EBUSY, errno.EXDEV, errno.EROFS}
-)  # when creating or renaming a file
+# Errors of creating or renaming a file after which the existing file is overwritten in place.
+_IN_PLACE = frozenset({errno.EACCES, errno.EPERM, errno.EBUSY, errno.EXDEV, errno.EROFS})
 
 
 @dataclass(frozen=True)
 class OutputTarget:
-    """The target of a path.
+    """The file, pipe, device or descriptor that a path leads to.
 
-    path: after all links. descriptor: of this process, for /dev/stdout and the like. status: of the existing file, or
-    None.
+    path: with all links resolved. descriptor: of this process, for /dev/stdout and the like. status: of the existing
+    file, or None.
     """
 
     path: Path
@@ -114,7 +113,7 @@ def write_output(path: Path, data: bytes, *, mode: int = 0o666) -> None:
 
 def _resolve(path: Path) -> OutputTarget:
     """Follow links as the kernel does, dangling ones too. Raises OSError, UsageError."""
-    at = os.path.abspath(path)  # noqa: PTH100 - resolve() would follow links that count here
+    at = os.path.abspath(path)  # noqa: PTH100 - resolve() would follow the links that are checked here
     for _ in range(_MAX_LINKS):
         folder, name = os.path.split(at)
         at = os.path.join(os.path.realpath(folder), name)  # noqa: PTH118
@@ -127,7 +126,7 @@ def _resolve(path: Path) -> OutputTarget:
             return OutputTarget(Path(at), None, None)
         if not stat.S_ISLNK(status.st_mode):
             return OutputTarget(Path(at), None, status)
-        if at.startswith("/proc/"):  # a link of the kernel's: it leads to an open file, not to a name
+        if at.startswith("/proc/"):  # a magic link of the kernel: it leads to an open file, not to a name
             return OutputTarget(Path(at), None, os.stat(at))  # noqa: PTH116
         _check_link(at, status)
         at = os.path.normpath(os.path.join(os.path.dirname(at), os.readlink(at)))  # noqa: PTH115, PTH118, PTH120
@@ -156,7 +155,7 @@ def _check_folder(folder: Path, path: Path) -> None:
         raise UsageError(f"this user cannot write into {folder}", hint="name a file in another folder")
 
 
-# --- what is not a regular file ---------------------------------------------------------------------------------------
+# --- descriptors, pipes and devices -----------------------------------------------------------------------------------
 
 
 @contextlib.contextmanager
@@ -238,7 +237,7 @@ def _regular(target: OutputTarget, mode: int) -> Iterator[BinaryIO]:
             _put_in_place(stream, name, target)
     except BaseException:
         with contextlib.suppress(OSError):
-            os.unlink(name)  # noqa: PTH108 - a name, no Path
+            os.unlink(name)  # noqa: PTH108 - a str, not a Path
         raise
 
 
@@ -260,7 +259,7 @@ def _new_file(path: Path, mode: int) -> tuple[int, str]:
 
 def _put_in_place(stream: BinaryIO, name: str, target: OutputTarget) -> None:
     try:
-        os.replace(name, target.path)  # noqa: PTH105 - next to fsync
+        os.replace(name, target.path)  # noqa: PTH105 - a str, not a Path
     except OSError as exc:
         if target.status is None or exc.errno not in _IN_PLACE:
             raise
@@ -270,7 +269,7 @@ def _put_in_place(stream: BinaryIO, name: str, target: OutputTarget) -> None:
         return
     from kctl.base.durable import sync_folder
 
-    with contextlib.suppress(OSError):  # some file systems cannot
+    with contextlib.suppress(OSError):  # not supported by some file systems
         sync_folder(target.path.parent)
 
 

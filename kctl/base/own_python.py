@@ -39,7 +39,7 @@ def child_environment(environ: Mapping[str, str]) -> dict[str, str]:
         environment["PYTHONPATH"] = _home()
     if not any(_real(entry) == _real(site.USER_SITE or "") for entry in sys.path):
         environment["PYTHONNOUSERSITE"] = "1"
-    return {**environment, "PYTHONSAFEPATH": "1"}  # of Python 3.11 and later: with -m, not the current folder
+    return {**environment, "PYTHONSAFEPATH": "1"}  # Python 3.11 and later: -m does not search the current folder
 
 
 def _own_folders() -> set[str]:

@@ -85,7 +85,7 @@ def one_at_a_time(where: Path) -> Iterator[None]:
 
 
 def _last_line(fd: int) -> bytes:
-    """Return the last complete line, or the end of a long line; b"" if there is none (killed at the start)."""
+    """Return the last complete line, or the end of a long line; b"" if there is none (killed when it started)."""
     size = os.fstat(fd).st_size
     start = max(0, size - _TAIL)
     tail = os.pread(fd, size - start, start)

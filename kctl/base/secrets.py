@@ -85,7 +85,10 @@ def _check_kind(path: Path, what: str, status: os.stat_result) -> None:
 
 
 def _check_mode(path: Path, what: str, status: os.stat_result, warn: Warn) -> None:
-    """Mounted secrets (Kubernetes, Docker) are 0440 or 0444 and belong to root: their users cannot change that."""
+    """Reject a world-writable file, and only warn if other users can read it.
+
+    Mounted secrets (Kubernetes, Docker) are 0440 or 0444 and belong to root: their users cannot change the mode.
+    """
     if not stat.S_ISREG(status.st_mode):
         return
     mode = f"mode {stat.S_IMODE(status.st_mode):04o}"
@@ -159,7 +162,7 @@ def _is_utf8(text: str) -> bool:
 def write_secret(path: Path, secret: str, what: str) -> None:
     """Write a secret to a file that only its owner can read, replacing the file; read_secret returns the same text.
 
-    Raises UsageError for text that a file of one line cannot hold, OSError.
+    Raises OSError, and UsageError for text that does not fit on one line.
     """
     from kctl.base.output_file import write_output
 
@@ -171,9 +174,9 @@ def write_secret(path: Path, secret: str, what: str) -> None:
 
 
 class Redactor:
-    """Hides secrets in texts and values, including their forms in JSON, base64 and URLs."""
+    """A filter that hides secrets in texts and values, including their forms in JSON, base64 and URLs."""
 
-    SHORTEST = 4  # a shorter secret would hide words of the text that have nothing to do with it
+    SHORTEST = 4  # hiding a shorter secret would also hide unrelated words
     HIDDEN = "***"
 
     def __init__(self, secrets: Iterable[object]) -> None:
@@ -242,7 +245,7 @@ class Redactor:
             if end == len(text) or text[end] in _ENDS:
                 parts += [text[done:at], self.HIDDEN]
                 done = end
-            at = text.find(head, max(done, at + 1, end - len(head)))  # what was compared is not compared again
+            at = text.find(head, max(done, at + 1, end - len(head)))  # do not compare the same characters twice
         return "".join([*parts, text[done:]])
 
     def value(self, value: Any) -> Any:
@@ -297,19 +300,19 @@ def _texts_of(secret: object) -> Iterator[str]:
 
 
 def _within_base64(data: bytes) -> Iterator[str]:
-    """Return the base64 characters that a text contributes inside a longer text, such as user:secret."""
+    """Yield the base64 characters that a text contributes inside a longer text, such as user:secret."""
     import base64
 
     for before in range(3):
         coded = base64.b64encode(b"\0" * before + data).decode().rstrip("=")
-        first = (before * 8 + 5) // 6  # characters of which each bit is the secret's
+        first = (before * 8 + 5) // 6  # the first character that encodes only bits of the secret
         last = (before + len(data)) * 8 // 6
         if last - first >= _SHORTEST_CODED:
             yield coded[first:last]
 
 
 def _forms(text: str) -> Iterator[str]:
-    """Return the encoded forms of a text."""
+    """Yield the encoded forms of a text."""
     import json
     from html import escape
     from urllib.parse import quote, quote_plus
@@ -318,7 +321,7 @@ def _forms(text: str) -> Iterator[str]:
     yield text
     for ascii_only in (True, False):
         once = json.dumps(text, ensure_ascii=ascii_only)[1:-1]
-        yield from (once, json.dumps(once, ensure_ascii=ascii_only)[1:-1])  # also of JSON within a text of JSON
+        yield from (once, json.dumps(once, ensure_ascii=ascii_only)[1:-1])  # also JSON inside a JSON string
     yield repr(text)[1:-1]
     yield ascii(text)[1:-1]
     yield repr(data)[2:-1]

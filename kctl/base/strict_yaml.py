@@ -141,7 +141,7 @@ def _events(text: str, source: str) -> Iterator[yaml.Event]:
 
 
 class _Builder:
-    """Turns events into values, one level of recursion for each level of the document."""
+    """A builder of values from events. It recurses once for each level of the document."""
 
     def __init__(self, source: str, text: str) -> None:
         self._source = source
@@ -185,11 +185,11 @@ class _Builder:
         import yaml
 
         if isinstance(event, yaml.AliasEvent):
-            raise self._error(event, f"the alias *{event.anchor} is not taken; write the value out")
+            raise self._error(event, f"the alias *{event.anchor} is not supported; write the value out")
         if getattr(event, "anchor", None):
-            raise self._error(event, f"the anchor &{event.anchor} is not taken; write the value out")  # type: ignore[attr-defined]
+            raise self._error(event, f"the anchor &{event.anchor} is not supported; write the value out")  # type: ignore[attr-defined]
         if getattr(event, "tag", None):
-            raise self._error(event, f"the tag {event.tag} is not taken")  # type: ignore[attr-defined]
+            raise self._error(event, f"the tag {event.tag} is not supported")  # type: ignore[attr-defined]
 
     def _list(self, start: yaml.Event, depth: int) -> YamlList:
         import yaml
@@ -223,7 +223,7 @@ class _Builder:
 
         key = self._value(event, depth + 1) if isinstance(event, yaml.ScalarEvent) else None
         if isinstance(event, yaml.ScalarEvent) and event.value == "<<" and event.implicit[0]:
-            raise self._error(event, "merge keys (<<) are not taken; write the values out")
+            raise self._error(event, "merge keys (<<) are not supported; write the values out")
         if isinstance(event, yaml.AliasEvent):
             self._refuse_node_properties(event)
         if isinstance(key, bool) or not isinstance(key, (str, int)):
@@ -260,7 +260,7 @@ class _Builder:
         return place
 
     def _block(self, event: yaml.ScalarEvent, place: Place) -> Place:
-        """Return the place of a literal block. It begins in the next line, indented as its first nonempty line."""
+        """Return the place of a literal block. It begins on the next line, indented like its first nonempty line."""
         lead = len(event.value) - len(event.value.lstrip("\n"))
         lines = self._source_lines()
         number = place.line + lead  # 0-based: the line below, and `lead` empty ones

@@ -36,12 +36,12 @@ def printable(text: str) -> str:
 
 
 def printable_json(text: str) -> str:
-    """Return JSON with the same characters as JSON escapes (`\\u001b`): the same JSON. Newlines between values stay."""
+    """Return equal JSON with control and invisible characters as JSON escapes (`\\u001b`). Keeps line breaks."""
     return _UNSAFE.sub(lambda match: match.group() if match.group() == "\n" else _utf16_escapes(match), text)
 
 
 def ascii_json(text: str) -> str:
-    """Return JSON with non-ASCII characters as JSON escapes: the same JSON in any encoding."""
+    """Return equal JSON with non-ASCII characters as JSON escapes, which any encoding can represent."""
     return text if text.isascii() else _NOT_ASCII.sub(_utf16_escapes, text)
 
 

@@ -71,7 +71,7 @@ class BrokersVersions:
 
 @dataclass(frozen=True, slots=True)
 class FeatureOfBrokers:
-    """A feature, and the brokers that support it equally; see Feature. finalized_epoch: the newest of these brokers."""
+    """A feature, and brokers that support it identically; see Feature. finalized_epoch: the newest of these brokers."""
 
     feature: str
     brokers: tuple[int, ...]

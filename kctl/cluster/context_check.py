@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kctl.protocol.security import Security
     from kctl.protocol.target import Target
 
-_LOGGED_IN_S = preflight.LIMIT_S
+_LIMIT_S = preflight.LIMIT_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class ContextCheck:
     """The check of a context.
 
     brokers: the registered ids. healthy: all servers are usable and belong to one cluster. principal: the principal
-    that brokers see; None without brokers.
+    that brokers see; None if the target has no brokers.
     """
 
     name: str
@@ -100,7 +100,7 @@ def _brokers(target: Target, advertised: dict[Address, Broker], cluster_id: str 
     """
     bootstrap = [parse_address(server) for server in target.bootstrap_servers]
     addresses = dict(enumerate(dict.fromkeys((*bootstrap, *advertised))))
-    dialer, deadline = Dialer(target.security), Deadline(_LOGGED_IN_S)
+    dialer, deadline = Dialer(target.security), Deadline(_LIMIT_S)
     outcomes = preflight.open_all(addresses, dialer, deadline)
     checks = []
     for number, address in addresses.items():
@@ -116,7 +116,7 @@ def _server_check(role: str, server: str, outcome: Connection | KctlError, clust
     if isinstance(outcome, KctlError):
         return ServerCheck(role, server, None, outcome.message)
     try:
-        server_cluster = preflight.read_cluster(outcome, Deadline(_LOGGED_IN_S)).cluster_id
+        server_cluster = preflight.read_cluster(outcome, Deadline(_LIMIT_S)).cluster_id
     except KctlError as exc:
         return ServerCheck(role, server, None, exc.message)
     finally:

@@ -1,4 +1,4 @@
-"""The rights of a login, as brokers report them; nothing is changed to find out.
+"""The rights of a login, as brokers report them. Reading them changes nothing.
 
 Brokers report the operations that the authorizer allows (KIP-430): DescribeCluster for the cluster (KIP-700), Metadata
 for topics. Anything that the login may not describe is unknown, not absent.

@@ -1,4 +1,4 @@
-"""The active controller, its epoch, and since when: from the metadata quorum or from ZooKeeper.
+"""The active controller, its epoch and its election time, from the metadata quorum or from ZooKeeper.
 
 With ZooKeeper, the znode /controller (kafka.zk.ControllerZNode) is ephemeral: its creation time is the time of the
 election. /controller_epoch counts elections.

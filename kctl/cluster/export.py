@@ -47,9 +47,6 @@ def export_cluster(client: ClusterClient) -> tuple[dict[str, Any], list[str]]:
     unread += _unread(log_dirs, configs)
     return assemble(replace(state, controller_id=controller), log_dirs, configs, moving), unread
 
-    """Brokers that are there; those that are only known as replicas have no address to ask at."""
-    return sorted(state.brokers)
-
 
 def _unread(
     log_dirs: Mapping[int, list[LogDir] | KctlError], configs: Mapping[str, list[ConfigEntry] | KctlError]

@@ -73,8 +73,8 @@ def ask_leaders(
     """Return the leaders' responses; the partitions that do not exist; why the other partitions have no response.
 
     ask: maps partitions by leader to a response for each partition. It is called again for partitions that failed,
-    after a new lookup of their leaders, twice. A topic that may not be described fails alone. state: current metadata
-    with all of the partitions.
+    after a new lookup of their leaders, twice. A topic that may not be described does not fail the others. state:
+    current metadata with all of the partitions.
     """
     answers: dict[TopicPartition, _Answer] = {}
     missing: set[TopicPartition] = set()

@@ -64,14 +64,14 @@ def fetch_committed(
 
 
 def fetch_committed_each(client: ClusterClient, by_node: ByCoordinator) -> dict[str, Committed | KctlError]:
-    """Return `fetch_committed` of several coordinators at once."""
+    """Return committed offsets from several coordinators at once; see `fetch_committed`."""
     return _fetch(client, by_node, _committed_offset)
 
 
 def fetch_commits_each(
     client: ClusterClient, by_node: ByCoordinator
 ) -> dict[str, dict[TopicPartition, Commit] | KctlError]:
-    """Return `fetch_committed_each` with everything that was committed with the offset."""
+    """Return offset, leader epoch and metadata of each commit; otherwise like `fetch_committed_each`."""
     return _fetch(client, by_node, _commit)
 
 
@@ -165,7 +165,7 @@ def fetch_offsets_each(
     *,
     read_committed: bool = False,
 ) -> dict[TopicPartition, int | KctlError]:
-    """Return `fetch_offsets` of several leaders at once."""
+    """Return offsets from several leaders at once; see `fetch_offsets`."""
     return list_offsets_each(client, by_leader, spec, _offset, read_committed=read_committed)
 
 
@@ -179,7 +179,7 @@ def list_offsets_each(
 ) -> dict[TopicPartition, _Value | KctlError]:
     """Return `value` of each partition's row, from several leaders at once; for a partition that failed, the KctlError.
 
-    timestamp_ms: of the first record at or after this time, or an OffsetSpec.
+    timestamp_ms: list the first record at or after this time; or an OffsetSpec.
     """
     requests = {node: _list_request(tps, timestamp_ms, read_committed) for node, tps in by_leader.items()}
     responses = client.send_each(requests)
@@ -196,14 +196,14 @@ def list_offsets_each(
 
 
 def listed(row: Any) -> ListedOffset:
-    """Return a row unchanged, for list_offsets_each."""
+    """Return the offset and timestamp of a row; a `value` for list_offsets_each."""
     return ListedOffset(row.offset, row.timestamp)
 
 
 def fetch_replica_ends(
     client: ClusterClient, by_node: Mapping[int, Sequence[TopicPartition]]
 ) -> dict[int, dict[TopicPartition, int | KctlError]]:
-    """Return the log end offsets of the brokers' own replicas, whether leader or in sync or not.
+    """Return the log end offsets of the brokers' own replicas, including followers and replicas that are not in sync.
 
     Sent as a debugging replica (ListOffsetsRequest.DEBUGGING_REPLICA_ID), to which followers respond, too.
     """

@@ -49,8 +49,8 @@ def may_describe_all_topics(client: ClusterClient) -> bool | None:
     """Return whether the user may describe topics of any name; None: unknown.
 
     If not, brokers silently omit topics from lists of topics, partitions and committed offsets
-    (KafkaApis.handleTopicMetadataRequest, fetchAllOffsetsForGroup). A denial for single topics beside a grant for all
-    goes unnoticed.
+    (KafkaApis.handleTopicMetadataRequest, fetchAllOffsetsForGroup). If all topics are allowed, a denial of single
+    topics goes unnoticed.
     """
     try:
         client.metadata([_NO_TOPIC])

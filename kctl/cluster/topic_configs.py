@@ -94,8 +94,8 @@ def fetch_topic_configs(
     """Return the non-default configs of each topic, sorted by name; for a topic that failed, the KctlError.
 
     names: only these configs. defaults: include defaults. Batches of topics go to all brokers at once: any broker can
-    describe any topic. limit_s: for one response. While ZooKeeper is down no broker responds; after the first timeout
-    the other brokers are not tried.
+    describe any topic. limit_s: time limit for one response. While ZooKeeper is down no broker responds; after the
+    first timeout the other brokers are not tried.
     """
     configs: dict[str, list[ConfigEntry] | KctlError] = {}
     ordered = sorted(topics)

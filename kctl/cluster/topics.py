@@ -48,8 +48,8 @@ def not_seen(
 ) -> tuple[list[str], list[str]]:
     """Return warnings and failures about topics that brokers hide from this user.
 
-    Without a filter only if no topic is visible, with a filter also if some are. A filter that could not match anything
-    is a failure.
+    Without a filter, only if no topic is visible; with a filter, also if some are visible. A filter without any visible
+    topic is a failure.
     """
     if names or (chosen and not filtered) or may_describe_all_topics(client) is not False:
         return [], []

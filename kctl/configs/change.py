@@ -1,7 +1,7 @@
-"""Change configs of one resource: plan, validate by the brokers, apply, and verify.
+"""Change configs of one resource: plan, have the brokers validate the plan, apply it, and verify.
 
-All changes are one request (IncrementalAlterConfigs, KIP-339), applied completely or not at all. Other configs stay
-unchanged.
+All changes go into one request (IncrementalAlterConfigs, KIP-339), which is applied completely or not at all. Other
+configs stay unchanged.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def _check_appended(
     """Raise NotSupported if the controller would fail: 2.3 appends only to a list that is set on the resource."""
     for edit in edits:
         not_set = edit.operation in {"append", "subtract"} and before[edit.name].own(resource.kind) is None
-        if not_set and client.api_version(ApiKey.OFFSET_DELETE) is None:  # of 2.4
+        if not_set and client.api_version(ApiKey.OFFSET_DELETE) is None:  # an API of 2.4
             raise NotSupported(
                 f"{edit.name} is not set on {resource.path}: brokers before 2.4 cannot {edit.operation} to it",
                 hint=f"set the whole list: `kctl config set {resource.path} {edit.name}=VALUE`",
@@ -201,7 +201,7 @@ def _undefined(name: str) -> Config:
 
 
 def _is_in_effect(resource: Resource, edit: Edit, config: Config) -> bool:
-    """Return True if the config is already as the edit requests. Of a sensitive config, only the absence is known."""
+    """Return True if the config is already as the edit requests. For a sensitive config, only its absence is known."""
     current = config.own(resource.kind)
     if edit.operation == "unset":
         return current is None
@@ -279,7 +279,8 @@ def _without_secrets(error: KctlError, edits: Sequence[Edit], configs_by_name: M
 def apply_changes(client: ClusterClient, plan: ConfigPlan, *, timeout_s: float) -> list[ChangedConfig]:
     """Apply a plan, and wait until the brokers show it. Return the rows as read back.
 
-    Raises what a broker rejects; OutcomeUnknown without a response, or if the change was accepted but does not appear.
+    Raises the error of a broker that rejects the change; OutcomeUnknown if there is no response, or if an accepted
+    change does not appear.
     """
     resource = plan.resource
     if not plan.edits:
@@ -294,7 +295,7 @@ def apply_changes(client: ClusterClient, plan: ConfigPlan, *, timeout_s: float) 
 
 
 def _read_back(client: ClusterClient, plan: ConfigPlan, deadline: Deadline) -> dict[str, Config]:
-    """Return the changed configs as brokers show them, once listed and in effect (the list is updated first)."""
+    """Return the changed configs once brokers show them as synonyms, which change first, and as effective values."""
     names = [edit.name for edit in plan.edits]
     settle_deadline = Deadline(deadline.at_most(_SETTLE_S).left_s)
     while True:

@@ -141,7 +141,7 @@ def _request(resources: Iterable[Resource], keys: list[str] | None, documentatio
 
 
 def _all_brokers(client: ClusterClient, keys: list[str] | None, documentation: bool) -> list[Config] | KctlError:
-    """Return what is set for all brokers, within the list of configs that can be set.
+    """Return the configs that can be set for all brokers, with the values that are set for all brokers.
 
     Both come from one broker, in one request; from the next broker if the first is unreachable.
     """
@@ -165,7 +165,7 @@ def _all_brokers(client: ClusterClient, keys: list[str] | None, documentation: b
 
 
 def _for_all(config: Config, overall: Config | None) -> Config:
-    """Return a config as it is for `brokers`: what is set for all, without what is set on that one broker."""
+    """Return a config for `brokers`: with the value for all brokers, without the value of the broker itself."""
     below = tuple(s for s in config.synonyms if s.source is ConfigSource.DEFAULT)
     if overall is None or overall.source is None:
         return replace(config, value=None, source=None, synonyms=below)

@@ -61,7 +61,7 @@ def read_dynamic(
 def try_read_dynamic(
     client: ClusterClient, resources: Collection[Resource], names: Collection[str]
 ) -> dict[Resource, Values | KctlError]:
-    """Return the same as `read_dynamic`, with a KctlError for each failed resource; NotFound: it does not exist."""
+    """Return the values like `read_dynamic`, but a KctlError for each failed resource; NotFound: it does not exist."""
     ordered = sorted(names)
     return _read_topics(client, resources, ordered) | _read_brokers(client, resources, ordered)
 
@@ -155,7 +155,7 @@ def _alter_brokers(
 def _alter_others(
     client: ClusterClient, changes: Mapping[Resource, Changes], validate_only: bool
 ) -> dict[Resource, KctlError]:
-    """Change topics through several brokers at once: each request reads and writes whole topics."""
+    """Change topics through several brokers at once: a request reads and writes all configs of its topics."""
     failed: dict[Resource, KctlError] = {}
     resources = sorted(changes)
     pending = [resources[i : i + _PER_REQUEST] for i in range(0, len(resources), _PER_REQUEST)]

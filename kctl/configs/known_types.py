@@ -1,7 +1,7 @@
 """Config types for cases without a type from a broker: files that are not applied yet, and brokers before 2.6.
 
 topic_settings.json is taken from the jars (`LogConfig.configDefCopy()`, Kafka 3.9.2 and 4.4.0, the wider range of
-both); what brokers know is in kctl.deploy.config.broker_settings.
+both); broker settings are in kctl.deploy.config.broker_settings.
 """
 
 from __future__ import annotations

@@ -49,7 +49,8 @@ class ClientConfig:
 def read_client_config(file: str, *, ignore_unknown: bool = False) -> tuple[tuple[str, ...], Security, Security]:
     """Return the servers in a .properties file (empty if not set) and its security settings for brokers and ZooKeeper.
 
-    The file is read only once, since it may be a pipe. Raises UsageError, InvalidFile."""
+    The file is read only once, since it may be a pipe. Raises UsageError, InvalidFile.
+    """
     properties = read_properties(file)
     source = str(Path(file).expanduser())
     config = client_config(properties, source=source, ignore_unknown=ignore_unknown)
@@ -79,7 +80,8 @@ def security_from_properties(properties: Mapping[str, str], *, source: str) -> S
 def client_config(properties: Mapping[str, str], *, source: str, ignore_unknown: bool = False) -> ClientConfig:
     """Return the settings for brokers. source: the file's name, for errors.
 
-    ignore_unknown: ignore unknown security settings instead of rejecting them. Raises InvalidFile."""
+    ignore_unknown: ignore unknown security settings instead of rejecting them. Raises InvalidFile.
+    """
     settings = client_settings(properties, source=source, ignore_unknown=ignore_unknown)
     providers = Providers(properties, source)
     keys = StoreKeys(source, lambda key: _resolved(settings, providers, key), settings.name)

@@ -169,7 +169,7 @@ def _plain(entry: Any) -> dict[str, Any]:
 
 
 class _ConfigReader:
-    """Parses and validates a document. Every error has file and line."""
+    """A parser that validates a document. Every error has file and line."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -64,7 +64,7 @@ def _present(names: Mapping[str, str], members: Iterable[str]) -> ObjectFacts:
 def _offsets(client: ClusterClient, before: Offsets, *, whole: bool = False, members: bool = True) -> Basis:
     """Return a basis of committed offsets.
 
-    whole: with the number of all commits. members: with the state and members.
+    whole: include the number of all commits. members: include the group's state and members.
     """
     described = describe_groups(client, list(before))
 

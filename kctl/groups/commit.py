@@ -25,7 +25,7 @@ _HAS_MEMBERS = frozenset(
         ErrorCode.STALE_MEMBER_EPOCH,
     }
 )  # fmt: skip
-_BATCH_BYTES = 400_000  # max.message.bytes of the offsets topic (default: 1 MB)
+_BATCH_BYTES = 400_000  # well below max.message.bytes of the offsets topic (default: 1 MB)
 _ENTRY_BYTES = 80  # size of an entry without its names
 
 
@@ -45,25 +45,25 @@ def commit_offsets(
 ) -> dict[str, CommitErrors]:
     """Return group → partition → the error, or None if the offset was committed. Repeating the request is harmless.
 
-    A request has one group; all coordinators get one at the same time. coordinators: known coordinators, which
-    saves the lookup. If a batch of a group fails, its later batches are not sent.
+    Each request is for one group; requests to different coordinators are sent in parallel. coordinators: known
+    coordinators, which saves the lookup. If a batch of a group fails, its later batches are not sent.
     """
     batches = {group: list(_batches(group, each)) for group, each in offsets.items()}
     errors: dict[str, CommitErrors] = {group: {} for group in offsets}
     for turn in range(max(map(len, batches.values()), default=0)):
-        now = {group: each[turn] for group, each in batches.items() if turn < len(each)}
-        failed = {group: error for group in now if (error := _blocking_error(errors[group])) is not None}
+        turn_batches = {group: each[turn] for group, each in batches.items() if turn < len(each)}
+        failed = {group: error for group in turn_batches if (error := _blocking_error(errors[group])) is not None}
         for group, error in failed.items():
             not_sent = OperationFailed(f"not sent, because of an earlier failure: {error.message}")
-            errors[group] |= dict.fromkeys(now[group], not_sent)
-        rest = [group for group in now if group not in failed]
+            errors[group] |= dict.fromkeys(turn_batches[group], not_sent)
+        rest = [group for group in turn_batches if group not in failed]
         for group, answer in ask_coordinators(
-            client, rest, partial(_send, client, now), coordinators=coordinators
+            client, rest, partial(_send, client, turn_batches), coordinators=coordinators
         ).items():
             if isinstance(answer, KctlError):
-                errors[group] |= dict.fromkeys(now[group], answer)
+                errors[group] |= dict.fromkeys(turn_batches[group], answer)
             else:
-                errors[group] |= {tp: answer.get(tp, _missing(tp)) for tp in now[group]}
+                errors[group] |= {tp: answer.get(tp, _missing(tp)) for tp in turn_batches[group]}
     return errors
 
 

@@ -1,4 +1,4 @@
-"""Delete groups, and offsets of groups: plan with what is lost, delete, and verify.
+"""Delete groups, and offsets of groups: make a plan that shows what is lost, delete, and verify.
 
 A group can be deleted if it has no members; an offset if no member subscribes to its topic. The brokers decide
 (GroupCoordinatorService.deleteGroups, deleteOffsets).

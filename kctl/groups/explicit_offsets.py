@@ -1,4 +1,4 @@
-"""Explicit offsets for a reset: of a file, or the commits of another group."""
+"""Explicit offsets for a reset: from a file, or the commits of another group."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ def _members(group: Group) -> str:
 
 
 def is_active(group: Group) -> bool:
-    """Return True if the group has members, judged by its state: then commits from outside are rejected."""
+    """Return True if the group has members, according to its state. Commits by non-members are then rejected."""
     return group.state not in WITHOUT_MEMBERS
 
 
@@ -126,9 +126,9 @@ def plan_reset(
     offsets: ExplicitOffsets | None = None,
     create: bool = False,
 ) -> ResetPlan:
-    """Return the new offsets of `groups`: of the selected partitions, else those in `offsets`, else all committed.
+    """Return the new offsets of `groups`: for the selected partitions, else those in `offsets`, else all commits.
 
-    offsets: of To.GIVEN, by group. create: a group need not exist: its first commit creates it. Raises
+    offsets: for To.GIVEN, by group. create: accept groups that do not exist; the first commit creates them. Raises
     NotFound for unknown groups, topics and partitions, Refused for share groups and if there is nothing to reset,
     NotAuthorized if all commits are selected and brokers may omit some.
     """
@@ -168,7 +168,7 @@ def plan_reset(
 
 
 def _check_transaction(row: OffsetChange, in_transaction: bool) -> OffsetChange:
-    """Return the row, failed if an open transaction would silently replace the new offset."""
+    """Return the row, marked as failed if an open transaction would silently replace the new offset."""
     if not in_transaction or row.result is not ItemResult.WOULD_RESET:
         return row
     return replace(row, result=ItemResult.FAILED, error=_IN_TRANSACTION)

@@ -88,7 +88,7 @@ def new_offset(
 ) -> NewOffset:
     """Return the new offset of a partition with this commit and this log.
 
-    at_time: the first offset of To.TIME, −1 if no message is as recent. explicit: the offset of To.GIVEN. Raises
+    at_time: the first offset of To.TIME, -1 if no message is that recent. explicit: the offset of To.GIVEN. Raises
     Refused if there is no commit to start from.
     """
     if target.to is To.EARLIEST:

@@ -138,7 +138,7 @@ class Brokers:
         return outcomes | self.dial_known(brokers_by_id, deadline)
 
     def dial_known(self, brokers: Mapping[int, Broker], deadline: Deadline) -> dict[int, Connection | KctlError]:
-        """Like `dial`, without lookups or changes to this object. Thread-safe."""
+        """Open connections like `dial`, but without lookups or changes to this object. Thread-safe."""
         addresses = {node: Address(broker.host, broker.port) for node, broker in brokers.items()}
         opened = preflight.open_all(addresses, self._dialer, deadline, check=self._check)
         return {
@@ -254,7 +254,7 @@ def _no_response_error(
 
 
 def negotiate(request: Any, pinned: int | None, connection: Connection) -> int:
-    """Return the version for `request`: its own if set, else the newest that both sides support.
+    """Return the version for `request`: the pinned one if set, else the newest that both sides support.
 
     Raises NotSupported with the required Kafka release.
     """
@@ -262,8 +262,8 @@ def negotiate(request: Any, pinned: int | None, connection: Connection) -> int:
     if pinned is not None:
         needed_low = needed_high = pinned
     else:
-        own_low, own_high = _own_range(request)
-        needed_low, needed_high = max(own_low, request.min_version), min(own_high, request.max_version)
+        requested_low, requested_high = _requested_range(request)
+        needed_low, needed_high = max(requested_low, request.min_version), min(requested_high, request.max_version)
     version = min(high, needed_high)
     if version >= max(low, needed_low):
         return version
@@ -280,7 +280,7 @@ def negotiate(request: Any, pinned: int | None, connection: Connection) -> int:
     )
 
 
-def _own_range(request: Any) -> tuple[int, int]:
+def _requested_range(request: Any) -> tuple[int, int]:
     """Return min_version and max_version that the caller set. kafka-python stores them in private slots."""
     low, high = getattr(request, "_min_version", None), getattr(request, "_max_version", None)
     return low if low is not None else 0, high if high is not None else 10**6

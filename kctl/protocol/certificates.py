@@ -36,7 +36,7 @@ _MISMATCH = ("KEY_VALUES_MISMATCH", "KEY_TYPE_MISMATCH", "NO_CERTIFICATE_ASSIGNE
 def read_certificates(setting: str, path: str) -> bytes:
     """Return the certificates of a PEM file, or of a folder of PEM files, in DER. Raises UsageError."""
     if Path(path).is_dir():
-        # The folders of OpenSSL have each certificate twice, and once more under its hash.
+        # OpenSSL's folders have each certificate in a file and in the bundle, and a link to the file named by its hash.
         files = {each.resolve() for each in Path(path).iterdir() if each.is_file()}
         blocks = {block.text for each in sorted(files) for block in pem_blocks(_text(setting, str(each)))}
         return certificates_of("\n".join(sorted(blocks)), f"the folder {setting} {path}")

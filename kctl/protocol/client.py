@@ -203,7 +203,7 @@ class ClusterClient:
         return self._brokers.dial(nodes, self._deadline(timeout_s))
 
     def dial_known(self, brokers: Collection[Broker], *, timeout_s: float) -> dict[int, Connection | KctlError]:
-        """Like `dial`, for brokers whose addresses the caller has. Unlike the other methods, thread-safe."""
+        """Open connections like `dial`, but to addresses that the caller has. Unlike the other methods, thread-safe."""
         return self._brokers.dial_known({broker.id: broker for broker in brokers}, Deadline(timeout_s))
 
     @contextmanager

@@ -246,7 +246,7 @@ class Connection:
     def receive_message(self, pending: Pending, deadline: Deadline) -> Any:
         """Receive the response, decoded by kafka-python. Raises ConnectionFailed for malformed bytes."""
         payload = self.read(deadline)
-        # The only response whose header has no tagged fields in flexible versions (KIP-511).
+        # ApiVersions is the only response whose header has no tagged fields in flexible versions (KIP-511).
         flexible = pending.answer.flexible_version_q(pending.version) and pending.answer.API_KEY != ApiKey.API_VERSIONS
         start = self._body(payload, pending.correlation_id, flexible=flexible).position
         try:

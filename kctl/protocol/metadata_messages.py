@@ -189,16 +189,17 @@ def topic_id_from_text(text: str) -> UUID:
 
 
 class _PartitionReader:
-    """A parser of a topic's partitions, without a call for each field: 100,000 partitions take most of the time.
+    """A parser of a topic's partitions. It avoids a call for each field: a large response is mostly partitions.
 
-    After its head come arrays of int32 (replica_nodes, isr_nodes and, from v5, offline_replicas) and tagged fields.
+    After a partition's head come arrays of int32 (replica_nodes, isr_nodes and, from v5, offline_replicas) and tagged
+    fields.
     """
 
     def __init__(self, reader: Reader, version: int) -> None:
         self._reader = reader
         self._head = _PARTITION_V7 if version >= 7 else _PARTITION
         self._arrays = 3 if version >= 5 else 2
-        self._known: dict[bytes, tuple[int, ...]] = {}  # few replica lists, which repeat
+        self._known: dict[bytes, tuple[int, ...]] = {}  # lists of replicas repeat
 
     def read(self, topic: str) -> list[PartitionState]:
         reader, head = self._reader, self._head

@@ -56,7 +56,7 @@ def ask_controller(
             outcomes.update(dict.fromkeys(chunk, exc))
             outcomes.update({tp: not_sent(tp, exc) for tp in partitions[start + per_request :]})
             break
-        outcomes.update({tp: response[tp] if tp in response else _no_word(tp) for tp in chunk})
+        outcomes.update({tp: response[tp] if tp in response else _missing_outcome(tp) for tp in chunk})
     return outcomes
 
 
@@ -65,5 +65,5 @@ def not_sent(what: object, why: KctlError) -> KctlError:
     return OperationFailed(f"{what} was not requested, because an earlier request failed: {why.message}", hint=why.hint)
 
 
-def _no_word(tp: TopicPartition) -> KctlError:
+def _missing_outcome(tp: TopicPartition) -> KctlError:
     return OperationFailed(f"the controller's answer does not name {tp}", hint="look at the state before you try again")

@@ -65,9 +65,9 @@ def describe_quorum(client: ClusterClient) -> Quorum | None:
 
 
 def ask_controllers(servers: Sequence[Address], dialer: Dialer, *, timeout_s: float) -> Quorum | None:
-    """Return the quorum as its leader reports it, from controller listeners. Only the leader answers.
+    """Return the quorum as its leader reports it, from controller listeners. Only the leader can describe it.
 
-    None if no server answers as the leader in time.
+    None if no server responds as the leader in time.
     """
     from concurrent.futures import ThreadPoolExecutor
 

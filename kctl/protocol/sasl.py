@@ -1,7 +1,7 @@
 """The login to a broker: SASL PLAIN (RFC 4616) and SCRAM (RFC 5802, RFC 7677), with the standard library.
 
 kafka-python has both, but importing it takes longer than most commands. Kafka does no SASLprep: names and passwords
-are UTF-8 as they are (org.apache.kafka.common.security.scram.internals.ScramFormatter).
+are plain UTF-8 (org.apache.kafka.common.security.scram.internals.ScramFormatter).
 """
 
 from __future__ import annotations

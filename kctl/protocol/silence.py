@@ -1,6 +1,6 @@
 """Time lost on silent brokers: a command sends many requests, and must not wait the full timeout for each.
 
-The limit of a request is --timeout. After a timeout, kctl skips the broker for the same time again. Time lost on
+The limit of a request is --timeout. After a timeout, kctl skips the broker for as long as it waited. Time lost on
 earlier requests shortens the limit of the next, so that a whole command takes little longer than one timeout.
 """
 
@@ -26,7 +26,7 @@ class Silence:
         self._clock = clock
         self._lost_s = 0.0
         self._as_of = 0.0
-        self._quiet: dict[int, tuple[float, ConnectionTimedOut]] = {}  # node → skipped until, and the timeout
+        self._skipped: dict[int, tuple[float, ConnectionTimedOut]] = {}  # node → skipped until, and the timeout
         self.skip_permanently = False
 
     def limit_s(self, seconds: float) -> float:
@@ -43,13 +43,13 @@ class Silence:
     def skip(self, node: int, error: ConnectionTimedOut, since: float) -> None:
         """Record that a broker did not respond to a request sent at `since`."""
         now = self._clock()
-        self._quiet[node] = (float("inf") if self.skip_permanently else now + now - since, error)
+        self._skipped[node] = (float("inf") if self.skip_permanently else now + now - since, error)
 
     def of(self, node: int) -> ConnectionTimedOut | None:
         """Return the timeout that made kctl skip this broker; None if kctl may send requests to it now."""
-        until, error = self._quiet.get(node, (0.0, None))
+        until, error = self._skipped.get(node, (0.0, None))
         return error if self._clock() < until else None
 
     def forget(self) -> None:
         """Stop skipping brokers."""
-        self._quiet.clear()
+        self._skipped.clear()

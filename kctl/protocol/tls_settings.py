@@ -27,7 +27,7 @@ class Ciphers(NamedTuple):
 
 
 def tls_versions(text: str | None) -> tuple[str, ...]:
-    """Return the usable versions in a list. Older versions beside them are ignored, as in Java. Raises ValueError."""
+    """Return the usable versions in the list. Older versions in it are ignored, as in Java. Raises ValueError."""
     if not text:
         return USABLE
     versions = [each.strip() for each in text.split(",") if each.strip()]

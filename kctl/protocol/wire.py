@@ -44,7 +44,7 @@ class WireError(Exception):
 
 
 class Reader:
-    """Reads one response body. All methods raise WireError at its end."""
+    """A reader of one response body. All methods raise WireError past the end of the body."""
 
     def __init__(self, data: bytes | bytearray | memoryview, flexible: bool = False) -> None:
         self._data = bytes(data)

@@ -139,7 +139,7 @@ def _planned(
 
 
 def _planned_config(topic: str, name: str, value: str | None, config: Config, behind: Synonym | None) -> ChangedConfig:
-    """Plan one config. behind: the value that applies without the topic's own, if the synonyms omit it. Pure."""
+    """Plan one config. behind: the value that the topic would inherit, if the synonyms omit it. Pure."""
     path = Resource.topic(topic).path
     own = config.own("topic")
     source = config.source.value if config.source else None
@@ -280,7 +280,7 @@ def _await_partitions(
 ) -> tuple[dict[str, TopicState], dict[str, KctlError]]:
     """Return the topics once all new partitions have a leader or the time is up; and why topics are unreadable.
 
-    before: the previous numbers of partitions. Existing partitions are ignored: one without a leader may stay so.
+    before: the previous numbers of partitions. Existing partitions are ignored: one may stay without a leader.
     """
     expected = {change.name: change.partitions or 0 for change in growing if _may_be_done(failed.get(change.name))}
     topics: dict[str, TopicState] = {}
@@ -299,7 +299,7 @@ def _await_partitions(
 
 
 def _lacking(topic: TopicState, before: int, expected: int) -> str | None:
-    """Return what the new partitions still lack: to exist, or a leader. Pure."""
+    """Return what the new partitions still lack: they do not exist, or have no leader. Pure."""
     count = len(topic.partitions)
     if count < expected:
         return f"only {count} of {expected} partitions exist"

@@ -1,4 +1,4 @@
-"""The requested change of topics, and the change that it means for each of them."""
+"""A requested change to topics, and the change that it makes to each topic."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kctl.topics.alter import TopicChange
 
 @dataclass(frozen=True, slots=True)
 class AlterRequest:
-    """A change that is requested for one or more topics.
+    """A requested change to one or more topics.
 
     partitions: the new number; None: unchanged. assignment: the replicas of every partition; existing ones keep
     theirs. configs: see TopicChange.
@@ -23,7 +23,7 @@ class AlterRequest:
     configs: Mapping[str, str | None] = field(default_factory=dict)
 
     def change_of(self, topic: TopicState) -> TopicChange:
-        """Return the change of a topic. Raises Refused if the assignment would move replicas. Pure."""
+        """Return the change to a topic. Raises Refused if the assignment would move replicas. Pure."""
         if self.assignment is None:
             return TopicChange(topic.name, self.partitions, None, self.configs)
         current = tuple(p.replicas for p in topic.partitions)

@@ -166,7 +166,7 @@ def carry_out(
     timeout_s: float = 30.0,
     progress: Callable[[str], None] | None = None,
 ) -> list[AppliedTopic]:
-    """Create, then alter. Failures of single topics are in the rows; errors of create_topics stop before altering."""
+    """Create, then alter. Failures of single topics are in the rows. If create_topics raises, nothing is altered."""
     created: list[CreatedTopic] = []
     altered: list[AlteredTopic] = []
     if plan.new:

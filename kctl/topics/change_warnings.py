@@ -1,4 +1,4 @@
-"""Consequences of planned changes of topics and configs, to read before they are confirmed."""
+"""Warnings about planned changes to topics and configs, shown before the user confirms."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def alter_warnings(client: ClusterClient, rows: Sequence[AlteredTopic], state: ClusterState) -> Iterator[str]:
-    """Yield warnings about planned changes of topics. state: has the topics."""
+    """Yield warnings about planned changes to topics. state: has the topics."""
     growing = [row.topic for row in rows if row.partition_count_after > row.partition_count_before]
     if growing:
         yield f"{some_of(growing)}: {ORDER_IS_LOST}"
@@ -31,7 +31,7 @@ def alter_warnings(client: ClusterClient, rows: Sequence[AlteredTopic], state: C
 
 
 def config_warnings(client: ClusterClient, plan: ConfigPlan) -> Iterator[str]:
-    """Yield warnings about planned changes of the configs of a resource."""
+    """Yield warnings about planned changes to the configs of a resource."""
     if plan.edits:
         yield from cautions(client, plan)
     if plan.resource.kind == "topic":

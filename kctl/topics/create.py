@@ -179,7 +179,7 @@ def _refusal(row: Any) -> KctlError:
 def _config_refusal(
     client: ClusterClient, error: KctlError, configs: Mapping[str, str], existing: Collection[str]
 ) -> KctlError:
-    """Return the error with a suggestion, like when altering a topic; unchanged without a topic to compare with."""
+    """Return the error with a suggestion, as when altering a topic; unchanged if there is no topic to compare with."""
     if not existing:
         return error
     sample = Resource.topic(min(existing))
@@ -288,7 +288,7 @@ def _sort_errors(
         if isinstance(error, AlreadyExists) and if_not_exists:
             response.existing[name] = requested[name]
             response.unsure[name] = error.message
-        elif isinstance(error, OutcomeUnknown):  # REQUEST_TIMED_OUT: it may have no leaders yet, or never be created
+        elif isinstance(error, OutcomeUnknown):  # REQUEST_TIMED_OUT: it has no leaders yet, or is never created
             response.unsure[name] = error.message
         else:
             response.errors[name] = error.message

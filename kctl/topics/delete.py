@@ -1,8 +1,8 @@
 """Delete topics: report what would be lost, delete, and wait until the topics are deleted.
 
 With ZooKeeper, a topic disappears from metadata as soon as its deletion starts. The deletion is complete when every
-replica is deleted, which never happens while a broker with a replica is down. Only the controller knows: until then it
-rejects the validated creation of a topic with this name. With KRaft, metadata is reliable.
+replica is deleted, which never happens while a broker with a replica is down. Only the controller knows when: until
+then, it rejects a validate_only creation of a topic with this name. With KRaft, metadata is reliable.
 """
 
 from __future__ import annotations

@@ -106,8 +106,8 @@ class DescribeRequest:
     """The topics and partitions to describe; all topics if names and match are empty.
 
     problems: only partitions that have one of them. with_overrides: only topics with configs of their own. size,
-    offsets: read these as well. internal: Kafka's own topics too; a filter by problems always takes them, as
-    kafka-topics does, because groups and transactions need theirs to be healthy.
+    offsets: read these as well. internal: include internal topics; a filter by problems always includes them, like
+    kafka-topics, because groups and transactions depend on them.
     """
 
     names: Sequence[str] = ()
@@ -157,7 +157,7 @@ def _measured(
     size: bool,
     offsets: bool,
 ) -> list[TopicDescription]:
-    """Return the topics with sizes and offsets; adds the reasons for unknown ones to `failures`."""
+    """Return the topics with sizes and offsets. The reasons for unknown ones are appended to `failures`."""
     states = [state.topics[topic.topic] for topic in topics]
     if size and states:
         sizes = fetch_sizes(client, state, states)

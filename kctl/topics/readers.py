@@ -26,7 +26,7 @@ _SHARE = "share"  # share groups (KIP-932) have no committed offsets
 
 @dataclass(frozen=True, slots=True)
 class ReadingGroup:
-    """A group that reads a topic. assigned_partitions: of its members now. committed: offsets by partition."""
+    """A group that reads a topic. assigned_partitions: assigned to its members now. committed: offsets by partition."""
 
     group: str
     state: str

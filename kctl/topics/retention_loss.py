@@ -36,8 +36,8 @@ Changes = Mapping[str, Sequence[ChangedConfig]]  # by topic
 class RetainedLog:
     """The log of one partition.
 
-    offsets: None if the leader is unreadable. first_retained: the first offset that is young enough, -1 if there is
-    none; None if unreadable or not needed.
+    offsets: None if the leader is unreadable. first_retained: the first offset within the new retention.ms, -1 if
+    there is none; None if unreadable or not needed.
     """
 
     offsets: LogOffsets | None
@@ -99,7 +99,7 @@ def _estimates(
 
 
 def _exceptions(client: ClusterClient, topics: Iterable[str], changes: Changes) -> dict[str, str]:
-    """Return why there is no estimate: the topic is only compacted, or log dirs do not have all of the log."""
+    """Return why there is no estimate: the topic is only compacted, or part of its log is in remote storage."""
     reasons: dict[str, str] = {}
     resources = [Resource.topic(topic) for topic in topics]
     for resource, configs in describe_each(client, resources, names=(_POLICY, _TIERED)).items():

@@ -53,7 +53,7 @@ class TopicSizes:
 
 
 def fetch_sizes(client: ClusterClient, state: ClusterState, topics: Iterable[TopicState]) -> TopicSizes:
-    """Return the sizes of `topics`: one DescribeLogDirs request for these to each broker. state: has the topics."""
+    """Return the sizes of `topics`, by one DescribeLogDirs request to each broker. state: has the topics."""
     chosen = list(topics)
     if not chosen:
         return TopicSizes({}, [])

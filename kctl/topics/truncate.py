@@ -1,7 +1,7 @@
 """Delete records from the beginning of logs (DeleteRecords, KIP-107): planned, applied, and read back.
 
 Like kafka-delete-records (org.apache.kafka.tools.DeleteRecordsCommand), whose files are accepted too. The leader moves
-its log start offset; replicas and disks follow.
+its log start offset; followers then move theirs, and old segments are deleted from disk.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ class TruncatedPartition:
 def offsets_at(
     client: ClusterClient, state: ClusterState, partitions: Collection[TopicPartition], time_ms: int
 ) -> dict[TopicPartition, int]:
-    """Return the offset of the first record at or after a time, else the log end from before this was read.
+    """Return the offset of the first record at or after a time, else the log end.
 
-    Records that arrive in the meantime are newer and stay. Records are in the order of writing, not of timestamps, so
-    later records may be older. Raises Refused if a leader does not respond.
+    The log end is read first, so that records that arrive in the meantime stay. Records are in the order of writing,
+    not of timestamps, so later records may be older. Raises Refused if a leader does not respond.
     """
     ends, unread = list_offsets(client, partitions, OffsetSpec.LATEST, listed, state=state)
     offsets, failed = list_offsets(client, list(ends), time_ms, listed, state=state)
@@ -146,8 +146,8 @@ def truncate(
 ) -> list[TruncatedPartition]:
     """Delete the planned records, and return the new log starts. Failures of single partitions are in the rows.
 
-    If a leader has changed, the new leader is queried once more: deleted records stay deleted. Raises NotAuthorized if
-    leaders reject all of it for this reason.
+    If a leader has changed, the request is sent again to the new leader: deleting records twice is harmless. Raises
+    NotAuthorized if the leaders reject all partitions for this reason.
     """
     to_delete = {row.tp: row.before_offset for row in rows if row.result is ItemResult.WOULD_DELETE}
     if not to_delete:

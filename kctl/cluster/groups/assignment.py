@@ -5,7 +5,7 @@
     int16 version                                           int16 version
     int32 topics, each:                                     int32 topics, each:  int16 length, UTF-8 name
       int16 length, UTF-8 name;  int32 partitions, each     int32 length of user data (-1: none), user data
-      int32                                                 from 1: owned partitions, as topics are in an assignment
+      int32                                                 from 1: owned partitions, encoded as in an assignment
     int32 length of user data (not read here)               from 2: int32 generation
                                                             from 3: int16 length (-1: none), rack
 

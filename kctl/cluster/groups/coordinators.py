@@ -129,7 +129,7 @@ def ask_coordinators(
 def _find(
     client: ClusterClient, groups: Sequence[str], key_type: int
 ) -> tuple[dict[str, int | KctlError], KctlError | None]:
-    """Return `find_coordinators`, or the error for every group if no broker responds."""
+    """Return the result of `find_coordinators`, or the error for every group if no broker responds."""
     try:
         return find_coordinators(client, groups, key_type=key_type), None
     except NotSupported:
@@ -139,7 +139,7 @@ def _find(
 
 
 def _is_retriable(answer: object) -> bool:
-    """Return True unless it is a failed login, which could lock the account."""
+    """Return True for a missing response or a failed connection. Repeated failed logins could lock the account."""
     return answer is None or (isinstance(answer, ConnectionFailed) and not isinstance(answer, AuthenticationFailed))
 
 
@@ -151,7 +151,7 @@ def send_in_chunks(
     *,
     at_once: int = _GROUPS_PER_REQUEST,
 ) -> dict[str, T | KctlError]:
-    """Send one request to each broker with its groups, all at once; in rounds for more than `at_once` groups."""
+    """Send each broker one request with its groups, in parallel; in rounds for more than `at_once` groups."""
     answers: dict[str, T | KctlError] = {}
     rounds = max((len(groups) + at_once - 1) // at_once for groups in by_node.values())
     for start in range(0, rounds * at_once, at_once):
@@ -175,7 +175,7 @@ def send_one_by_one(
     request_for: Callable[[str], object],
     parse: Callable[[Any, str], T | KctlError],
 ) -> dict[str, T | KctlError]:
-    """Send a request for each group, to all coordinators at once, one group per coordinator after the other.
+    """Send a request for each group: to all coordinators in parallel, one group at a time to each.
 
     After a failure of a broker, its remaining groups are not sent, since each could take the full timeout. They get the
     broker's error and may be retried; if the outcome of the last change is unknown, they are reported as not sent.

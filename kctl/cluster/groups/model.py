@@ -19,9 +19,9 @@ class Member:
 
     partitions: None if the assignment is not in the consumer format. topics: subscribed topics, None: unknown;
     topics_regex: a subscribed pattern. epoch, target: KIP-848 only (share groups have an epoch): the member epoch, and
-    the target assignment. owned: partitions that a classic member owned when it joined. type: of a member of a consumer
-    group, "classic" while the group changes its protocol. streams: of a member of a streams group, which has tasks
-    instead of an assignment; partitions are then the sources of its active tasks, as far as known.
+    the target assignment. owned: partitions that a classic member owned when it joined. type: the member's protocol,
+    "classic" in a newer group while the group changes protocols. streams: only in a streams group, whose members have
+    tasks instead of an assignment; partitions are then the sources of the member's active tasks, as far as known.
     """
 
     member_id: str

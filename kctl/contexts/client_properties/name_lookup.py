@@ -88,7 +88,7 @@ def client_settings(properties: Mapping[str, str], *, source: str, ignore_unknow
     by_key: dict[str, dict[int, list[_WrittenValue]]] = {}
     left_out = []
     for written, value in properties.items():
-        rank, key = _understood(written)
+        rank, key = _rank_and_name(written)
         if key in READ:
             by_key.setdefault(key, {}).setdefault(rank, []).append(_WrittenValue(written, value))
             continue
@@ -101,14 +101,14 @@ def client_settings(properties: Mapping[str, str], *, source: str, ignore_unknow
             raise _unknown(source, written)
         if not written.startswith("config.providers"):
             left_out.append(written)
-    entries = {key: _agreed(source, key, ranks[min(ranks)]) for key, ranks in by_key.items()}
+    entries = {key: _common_entry(source, key, ranks[min(ranks)]) for key, ranks in by_key.items()}
     values = {key: entry.value for key, entry in entries.items()}
     if not lenient:
         _check_protocol(source, values, entries)
     return ClientSettings(source, values, {key: each.written_as for key, each in entries.items()}, tuple(left_out))
 
 
-def _understood(written: str) -> tuple[int, str]:
+def _rank_and_name(written: str) -> tuple[int, str]:
     """Return the rank of a key and its name in Kafka or librdkafka; an unknown key is returned as is."""
     key, rank = written.strip(), _EVERY
     if key.startswith(_BINDER):
@@ -117,17 +117,18 @@ def _understood(written: str) -> tuple[int, str]:
         return _spring(key)
     else:
         role, _, rest = key.partition(".")
-        own = SYNONYMS.get(rest, rest)
-        if role in _ROLES and (own in READ or own in REFUSED or own in HARMLESS or rest.startswith(HARMLESS_PREFIXES)):
+        name = SYNONYMS.get(rest, rest)
+        is_setting = name in READ or name in REFUSED or name in HARMLESS or rest.startswith(HARMLESS_PREFIXES)
+        if role in _ROLES and is_setting:
             key, rank = rest, _ROLES[role]
     return rank, SYNONYMS.get(key, key)
 
 
 def _spring(written: str) -> tuple[int, str]:
     rest, rank = written[len(_SPRING) :], _EVERY
-    role, _, behind = rest.partition(".")
+    role, _, setting = rest.partition(".")
     if role.lower() in _ROLES:
-        rest, rank = behind, _ROLES[role.lower()]
+        rest, rank = setting, _ROLES[role.lower()]
     if match := _MAP_KEY.fullmatch(rest):
         key = (match[1] or match[2]).strip("\"'")
         return rank, SYNONYMS.get(key, key)
@@ -146,7 +147,7 @@ def _unknown(source: str, written: str) -> InvalidFile:
     return InvalidFile(f"{source}: unknown setting {printed_key}", hint=f"{right} {_IGNORE}")
 
 
-def _agreed(source: str, key: str, entries: list[_WrittenValue]) -> _WrittenValue:
+def _common_entry(source: str, key: str, entries: list[_WrittenValue]) -> _WrittenValue:
     """Return the entry of one setting. Raises InvalidFile if two entries differ."""
 
     def meaning(entry: _WrittenValue) -> str:

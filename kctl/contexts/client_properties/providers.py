@@ -19,7 +19,7 @@ from kctl.errors import InvalidFile, NotFound
 
 MAX_BYTES = 1 << 20
 PREFIX = "config.providers"
-# org.apache.kafka.common.config.ConfigTransformer: provider, path (may be left out), key
+# org.apache.kafka.common.config.ConfigTransformer: provider, path (optional), key
 REFERENCE = re.compile(r"\$\{([^}]*?):(?:([^}]*?):)?([^}]*?)\}")
 _CLASSES = {"FileConfigProvider": "file", "EnvVarConfigProvider": "env", "DirectoryConfigProvider": "directory"}
 _PACKAGE = "org.apache.kafka.common.config.provider."
@@ -58,26 +58,27 @@ class Providers:
             self._known[name] = self._declared(name, properties)
 
     def _declared(self, name: str, properties: Mapping[str, str]) -> _Provider:
-        own = f"{PREFIX}.{name}"
-        class_name = properties.get(f"{own}.class", "").strip()
+        prefix = f"{PREFIX}.{name}"
+        class_name = properties.get(f"{prefix}.class", "").strip()
         short = class_name.rpartition(".")[2]
         if short not in _CLASSES or not class_name.endswith(_PACKAGE + short):
             class_text = class_name if re.fullmatch(r"[\w.$]+", class_name) else "missing"
             raise InvalidFile(
-                f"{self._source}: {own}.class is {class_text}, which kctl cannot load",
+                f"{self._source}: {prefix}.class is {class_text}, which kctl cannot load",
                 hint=f"use {', '.join(_CLASSES)} from {_PACKAGE.rstrip('.')}",
             )
-        paths = properties.get(f"{own}.param.allowed.paths", "")
+        paths = properties.get(f"{prefix}.param.allowed.paths", "")
         return _Provider(
             _CLASSES[short],
-            self._allowed_paths(f"{own}.param.allowed.paths", paths) if paths else None,
-            properties.get(f"{own}.param.allowlist.pattern") or None,
+            self._allowed_paths(f"{prefix}.param.allowed.paths", paths) if paths else None,
+            properties.get(f"{prefix}.param.allowlist.pattern") or None,
         )
 
     def _allowed_paths(self, key: str, paths: str) -> tuple[Path, ...]:
         """Return the allowed paths, which must be absolute and exist (Kafka's AllowedPaths).
 
-        Links are followed, as in Kafka 4.4; 3.9 compares names."""
+        Links are followed, as in Kafka 4.4; 3.9 compares names.
+        """
         allowed = paths.rstrip(",").split(",")
         for each in allowed:
             if "\0" in each or not Path(each).is_absolute() or not Path(each).exists():
@@ -139,7 +140,7 @@ def without_placeholder(what: str, text: str, *, secret: bool, whole: bool = Tru
     if placeholder:
         preview = placeholder[0] if len(placeholder[0]) <= 60 and placeholder[0].isprintable() else "a placeholder"
         if secret:  # the placeholder may be a real password
-            preview = f"{re.match(r'[^A-Za-z0-9_ ]+|__', placeholder[0])[0]}…"  # type: ignore[index]  # all begin so
+            preview = f"{re.match(r'[^A-Za-z0-9_ ]+|__', placeholder[0])[0]}…"  # type: ignore[index]  # true of all
         raise InvalidFile(f"{what} has {preview}, an unresolved placeholder", hint=_WAY_OUT)
     return text
 

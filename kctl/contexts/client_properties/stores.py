@@ -16,7 +16,7 @@ from kctl.protocol.security import full_path
 
 # Usual names of Java keystores, to recognize files that do not exist yet.
 _KEYSTORE_SUFFIXES = (".jks", ".p12", ".pfx", ".pkcs12", ".keystore", ".truststore", ".jceks", ".bcfks", ".ks", ".ts")
-_FROM_SYSTEM = "probe"  # librdkafka: wherever this machine has its CAs
+_FROM_SYSTEM = "probe"  # librdkafka: search for the CAs of this machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Stores:
 
 @dataclass(frozen=True, slots=True)
 class StoreKeys:
-    """The values and written keys of settings. value: None for a missing or empty setting."""
+    """The values of settings, and their keys as written. value: None for a missing or empty setting."""
 
     source: str
     value: Callable[[str], str | None]
@@ -41,46 +41,51 @@ class StoreKeys:
 
     def exclusive(self, *keys: str) -> str | None:
         """Return the key that is set, or None. Raises InvalidFile if several are set."""
-        there = [key for key in keys if self.value(key)]
-        if len(there) > 1:
+        set_keys = [key for key in keys if self.value(key)]
+        if len(set_keys) > 1:
             raise InvalidFile(
-                f"{self.source}: {self.name(there[0])} and {self.name(there[1])} cannot be combined",
+                f"{self.source}: {self.name(set_keys[0])} and {self.name(set_keys[1])} cannot be combined",
                 hint="remove one of them",
             )
-        return there[0] if there else None
+        return set_keys[0] if set_keys else None
 
 
 def read_stores(keys: StoreKeys) -> Stores:
     """Return the stores. Raises InvalidFile with the key of an unusable setting. A missing file fails on connect."""
     ca_file, ca_pem = _authorities(keys)
-    own = keys.exclusive(
+    certificate = keys.exclusive(
         "ssl.keystore.location", "ssl.keystore.certificate.chain", "ssl.certificate.location", "ssl.certificate.pem"
     )
-    if own is None:
-        alone = keys.exclusive("ssl.keystore.key", "ssl.key.location", "ssl.key.pem")
-        if alone:
+    if certificate is None:
+        key_setting = keys.exclusive("ssl.keystore.key", "ssl.key.location", "ssl.key.pem")
+        if key_setting:
             raise InvalidFile(
-                f"{keys.source}: {keys.name(alone)} is a key without its certificate", hint=f"add {_BESIDE[alone]}"
+                f"{keys.source}: {keys.name(key_setting)} is a key without its certificate",
+                hint=f"add {_CERTIFICATE_OF[key_setting]}",
             )
         return Stores(ca_file, ca_pem)
-    if own == "ssl.keystore.location":
-        return Stores(ca_file, ca_pem, certificate_file=_file(keys, own, "ssl.keystore.type"))
-    if own == "ssl.certificate.location":
+    if certificate == "ssl.keystore.location":
+        return Stores(ca_file, ca_pem, certificate_file=_file(keys, certificate, "ssl.keystore.type"))
+    if certificate == "ssl.certificate.location":
         if keys.value("ssl.key.pem"):
             raise InvalidFile(
-                f"{keys.source}: {keys.name(own)} is a file, and {keys.name('ssl.key.pem')} is text",
+                f"{keys.source}: {keys.name(certificate)} is a file, and {keys.name('ssl.key.pem')} is text",
                 hint="use files for both, or text for both",
             )
         key_file = _file(keys, "ssl.key.location") if keys.value("ssl.key.location") else None
-        return Stores(ca_file, ca_pem, _file(keys, own), key_file)
-    key = "ssl.keystore.key" if own == "ssl.keystore.certificate.chain" else "ssl.key.pem"
+        return Stores(ca_file, ca_pem, _file(keys, certificate), key_file)
+    key = "ssl.keystore.key" if certificate == "ssl.keystore.certificate.chain" else "ssl.key.pem"
     text = keys.value(key)
     if not text:
-        raise InvalidFile(f"{keys.source}: {keys.name(own)} is a certificate without its key", hint=f"add {key}")
-    return Stores(ca_file, ca_pem, client_pem=f"{_pem(keys, key, text)}\n{_pem(keys, own, keys.value(own) or '')}")
+        raise InvalidFile(
+            f"{keys.source}: {keys.name(certificate)} is a certificate without its key", hint=f"add {key}"
+        )
+    return Stores(
+        ca_file, ca_pem, client_pem=f"{_pem(keys, key, text)}\n{_pem(keys, certificate, keys.value(certificate) or '')}"
+    )
 
 
-_BESIDE = {
+_CERTIFICATE_OF = {
     "ssl.keystore.key": "ssl.keystore.certificate.chain",
     "ssl.key.location": "ssl.certificate.location",
     "ssl.key.pem": "ssl.certificate.pem",

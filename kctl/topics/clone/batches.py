@@ -50,7 +50,7 @@ class BatchFormat:
 def copied_batches(
     tp: TopicPartition, data: bytes, position: int, end: int, aborted: tuple[tuple[int, int], ...], target: BatchFormat
 ) -> Iterator[CopiedBatch]:
-    """Return the batches that hold the records of a Fetch from offset `position` up to offset `end`, in order.
+    """Yield the batches that hold the records of a Fetch from offset `position` up to offset `end`, in order.
 
     Raises OperationFailed for a damaged batch, NotSupported for a codec that is not installed.
     """
@@ -60,18 +60,18 @@ def copied_batches(
             break
         if content is not None:
             whole = position <= batch.base_offset and batch.last_offset < end
-            passed = _passed(tp.partition, batch, content, target) if whole else None
-            if passed is not None:
+            encoded = _still_encoded(tp.partition, batch, content, target) if whole else None
+            if encoded is not None:
                 yield from joiner.close()
-                yield CopiedBatch(passed, batch.last_offset + 1)
+                yield CopiedBatch(encoded, batch.last_offset + 1)
             else:
                 yield from _decoded(tp, batch, content, position, end, joiner)
         position = following
     yield from joiner.close()
 
 
-def _passed(partition: int, batch: Batch, content: memoryview, target: BatchFormat) -> ClosedBatch | None:
-    """Return the batch with unchanged records; None if they have to be decoded."""
+def _still_encoded(partition: int, batch: Batch, content: memoryview, target: BatchFormat) -> ClosedBatch | None:
+    """Return the batch with its encoded records; None if the records must be decoded."""
     if (
         batch.legacy
         or batch.attributes & ~(CODEC_MASK | TRANSACTIONAL_MASK)

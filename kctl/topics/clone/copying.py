@@ -37,8 +37,8 @@ CopyProgress = Callable[[str, float, float], None]
 class CopyRequest:
     """A request to copy records.
 
-    starts: for each partition, the target's end and the source offset that follows. ends: the source offset at which
-    the copy ends. append_pairs: writes offset pairs to the journal.
+    starts: for each partition, the target's log end offset and the source offset to continue from. ends: the source
+    offset at which the copy ends. append_pairs: writes offset pairs to the journal.
     """
 
     source: str

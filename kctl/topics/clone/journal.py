@@ -1,10 +1,10 @@
 """The journals of copies: one file per `kctl topic clone --data`, to resume an interrupted copy.
 
-Nothing else writes to the target, so its log end offset is the number of copied records. The journal holds the source
-offset that follows. Brokers append whole batches, so the log end offset is always the end of a batch that kctl built,
-and the journal has the source offset after each of them. Only pairs that the previous pair does not imply are written:
-the difference of the two offsets changes only at gaps in the source (compaction, transaction markers). A pair is on
-disk before its batch is sent.
+Nothing else writes to the target, so its log end offset is the number of copied records. The journal maps it to the
+source offset to continue from. Brokers append whole batches, so the log end offset is always the end of a batch that
+kctl built, and the journal has the source offset after each of them. Only pairs that the previous pair does not imply
+are written: the difference of the two offsets changes only at gaps in the source (compaction, transaction markers). A
+pair is on disk before its batch is sent.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class CloneState:
     pairs: dict[int, list[Pair]] = field(default_factory=dict)
 
     def source_offset(self, partition: int, target_end: int) -> int:
-        """Return the source offset that follows if the target partition ends at `target_end`."""
+        """Return the source offset to continue from if the target partition ends at `target_end`."""
         pairs = self.pairs[partition]
         target, source = pairs[bisect_right(pairs, (target_end, 1 << 63)) - 1]
         return source + target_end - target
@@ -193,15 +193,15 @@ def begin(task: CloneTask) -> Journal:
 
 def lock_unfinished(path: Path, target: str) -> tuple[Journal, CloneState]:
     """Lock the journal of an unfinished copy. Raises Busy, or Refused if it has ended in the meantime."""
-    new_journal = _locked(path, target)
+    locked_journal = _locked(path, target)
     try:
-        state = replay(new_journal.entries, name=str(path))
+        state = replay(locked_journal.entries, name=str(path))
         if state.ended:
             raise Refused(f"the copy into {target} has already ended", reason=Reason.RUN_STATE)
     except BaseException:
-        new_journal.close()
+        locked_journal.close()
         raise
-    return new_journal, state
+    return locked_journal, state
 
 
 def refuse_while_held(path: Path, target: str) -> None:

@@ -35,7 +35,7 @@ class ClonedPartition:
 
     source_log_start_offset, source_log_end_offset: the range to copy, fixed at the start; it ends before the first open
     transaction. records: copied and acknowledged; fewer than offsets after compaction and with transactions.
-    log_end_offset: of the new partition, read back; None before.
+    log_end_offset: of the new partition, read back; None before the copy.
     """
 
     partition: int

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
 
 _SETTLE_S = 1.0  # requests of a killed process may still reach the log
-_SOME_BYTES = 1 << 16
+_FETCH_BYTES = 1 << 16
 
 
 def restart_hint(target: str) -> str:
@@ -53,7 +53,7 @@ def _comparable(headers: Sequence[Header]) -> list[tuple[str, bytes | None]]:
 
 
 def resume_points(client: ClusterClient, state: CloneState, *, timeout_s: float) -> dict[int, Pair]:
-    """Return the end of each target partition, and the source offset that follows.
+    """Return the end of each target partition, and the source offset to continue from.
 
     Raises Refused if a topic was replaced, if the target has foreign records, or if records that were not yet copied
     were deleted from the source. Raises AlreadyExists if the target was recreated.
@@ -198,11 +198,12 @@ def _leader_ends(client: ClusterClient, by_leader: ByLeader) -> dict[TopicPartit
 def _record_at(client: ClusterClient, tp: TopicPartition, offset: int, log: LogOffsets) -> LoggedRecord | None:
     """Return the record at an offset.
 
-    None if it does not exist (deleted, compacted, or a marker), or may not be read: writing a copy needs no such right.
+    None if it does not exist (deleted, compacted, or a marker), or if this user may not read it: copying does not
+    require Read on the target.
     """
     if not log.start <= offset < log.end:
         return None
-    request = fetch_request({tp: offset}, partition_bytes=_SOME_BYTES, max_bytes=_SOME_BYTES)
+    request = fetch_request({tp: offset}, partition_bytes=_FETCH_BYTES, max_bytes=_FETCH_BYTES)
 
     def ask(by_leader: ByLeader) -> dict[TopicPartition, bytes | KctlError]:
         responses: dict[TopicPartition, bytes | KctlError] = {}

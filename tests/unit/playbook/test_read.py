@@ -137,7 +137,7 @@ def test_defaults_of_steps() -> None:
         ("", ["1:1: a playbook must be a mapping"]),
         ("- a", ["1:1: a playbook must be a mapping"]),
         ("a: [", ["2:1: not YAML: did not find expected node content"]),
-        ("a: &x 1\nb: *x", ["1:4: the anchor &x is not taken; write the value out"]),
+        ("a: &x 1\nb: *x", ["1:4: the anchor &x is not supported; write the value out"]),
         ("a: 1\na: 2", ["2:1: 'a' is there twice; first in line 1"]),
         ("{}", ["1:1: `playbook` with the format version is missing", "1:1: the playbook has no name",
                "1:1: the playbook has no steps"]),

@@ -72,7 +72,7 @@ def test_commands_for_all_and_for_one() -> None:
         ("stop: [a]\nbrokers:\n  1: {}\n", "f:3:3: broker 1 has no commands"),
         ("stop: [a]\nbrokers:\n  1: {timeout: 1m}\n", "f:3:7: unknown key 'timeout'"),
         ("stop: [a]\nstop: [b]\n", "'stop' is there twice"),
-        ("stop: &x [a]\nstart: *x\n", "the anchor &x is not taken"),
+        ("stop: &x [a]\nstart: *x\n", "the anchor &x is not supported"),
         ("zookeeper: [a]\n", "f:1:1: zookeeper has no commands"),
         ("zookeeper: {}\n", "f:1:1: zookeeper has no commands"),
         ("zookeeper: {stop: [a]}\n", "f:1:13: unknown key 'stop'"),

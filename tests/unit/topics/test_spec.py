@@ -67,7 +67,7 @@ topics:
         ("topics:\n- name: a\n  configs:\n    x: {y: 1}", "t.yaml:4:5: x has no valid value"),
         ("topics:\n- name: a\n  configs:\n    x: [[1]]", "t.yaml:4:5: x has no valid value"),
         ("topics:\n- name: a\n  configs:\n    1: x", "t.yaml:4:5: 1 is not the name of a config"),
-        ("topics: &a\n- name: a", "the anchor &a is not taken"),
+        ("topics: &a\n- name: a", "the anchor &a is not supported"),
         ("topics: [", "not YAML"),
         ("topics:\n- name: \x1b[2Jx", "not YAML"),
     ],
