@@ -1,6 +1,6 @@
 """The root of the command line: lazy groups, and errors turned into exit codes.
 
-A group's module is imported when it is chosen, never for the root's help: SECTIONS has name, help and module.
+A group's module is imported only when the group is chosen: for the root's help, SECTIONS has name, help and module.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from kctl.commands.terminal import output
 from kctl.commands.terminal.invocation import Invocation, KctlCommand, KctlGroup
 from kctl.errors import ExitCode, KctlError, OperationFailed, UsageError
 
-# The sections of the root's help: title → name → (module, help). A module has `app`, a CommandGroup, or for a single
-# command `command`, a function.
+# The sections of the root's help: title → name → (module, help). The module of a group has `app`, a CommandGroup; the
+# module of a single command has `command`, a function.
 SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     "Inspect": {
         "doctor": ("kctl.commands.doctor", "Find problems in a cluster or in config files."),
@@ -77,7 +77,7 @@ _EPILOG = "\b\nExit codes:\n" + "\n".join(f"  {int(code):<5}{text}" for code, te
 
 
 class _Stub(TyperCommand):
-    """Stands for a group in the root's help until it is chosen."""
+    """A placeholder for a group in the root's help until the group is chosen."""
 
     def __init__(self, name: str, help: str) -> None:  # noqa: A002 - Typer's own name
         super().__init__(name, help=help, rich_markup_mode=None)
@@ -197,7 +197,7 @@ def run(argv: Sequence[str], invocation: Invocation) -> int:
 
         answer_by_lines()
     try:
-        code = root().main(_asking_for_help(argv), prog_name="kctl", standalone_mode=False, obj=invocation)
+        code = root().main(_help_as_option(argv), prog_name="kctl", standalone_mode=False, obj=invocation)
         sys.stdout.flush()
     except SystemExit as exc:
         if isinstance(exc.__context__, BrokenPipeError):  # Typer itself would end these with exit code 1
@@ -226,7 +226,7 @@ def _about_dashes(exc: Any, argv: Sequence[str]) -> str:
     return f"\nif {word} is a name, put it after all options and --: {exc.ctx.command_path} … -- {word}"
 
 
-def _asking_for_help(argv: Sequence[str]) -> list[str]:
+def _help_as_option(argv: Sequence[str]) -> list[str]:
     """Treat `kctl help topic list` as `kctl topic list --help`."""
     return [*argv[1:], "--help"] if argv and argv[0] == "help" else list(argv)
 
@@ -252,7 +252,7 @@ def unexpected(exc: Exception) -> KctlError:
     if isinstance(exc, OSError) and exc.strerror:
         where = f" {exc.filename}" if exc.filename else ""
         return OperationFailed(f"{exc.strerror}:{where}" if where else exc.strerror)
-    if isinstance(exc, RuntimeError) and "home directory" in str(exc):  # of pathlib, for ~
+    if isinstance(exc, RuntimeError) and "home directory" in str(exc):  # raised by pathlib for ~
         return UsageError("cannot expand ~: the user has no home directory", hint="use an absolute path, or set HOME")
     return OperationFailed(
         f"unexpected {type(exc).__name__}: {exc}", hint="run it again with --debug to see where it comes from"

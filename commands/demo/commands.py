@@ -1,4 +1,4 @@
-"""`kctl demo`: a one-minute tour of kctl; each command is shown as it can be typed."""
+"""`kctl demo`: a one-minute tour of kctl, which shows each command as a user would type it."""
 
 from __future__ import annotations
 

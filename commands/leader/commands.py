@@ -81,7 +81,8 @@ def elect(
         bool,
         typer.Option(
             "--ignore-eligible",
-            help="With --unclean, elect even if eligible leader replicas are down. Loses the records only they have.",
+            help="With --unclean, elect even if eligible leader replicas are down. Loses the records that only those "
+            "replicas have.",
         ),
     ] = False,
     topic: Topics = None,

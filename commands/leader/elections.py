@@ -1,4 +1,4 @@
-"""Sentences about elections: skipped partitions, and the certificate of a balance."""
+"""Sentences about elections: skipped partitions, and the changes and lower bound of a balance."""
 
 from __future__ import annotations
 

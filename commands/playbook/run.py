@@ -243,8 +243,8 @@ def _report(
 
     from kctl.playbook.run.report import RunReport, counts_of, status_of
 
-    def iso(moment: Any) -> str:
-        return str(moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"))
+    def iso(timestamp: Any) -> str:
+        return str(timestamp.isoformat(timespec="milliseconds").replace("+00:00", "Z"))
 
     failure = outcome.failure
     return RunReport(
