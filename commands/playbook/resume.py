@@ -108,7 +108,7 @@ def _resume_point(state: RecordedRun) -> str:
     """Return the step at which the run resumes, for display."""
     from kctl.playbook.run.run_journal import without_items
 
-    failed = [key for key, done in state.done.items() if done.fatal]
+    failed = [key for key, outcome in state.done.items() if outcome.fatal]
     step_ids = [without_items(key) for key in [*state.open, *failed]]
     if step_ids:
         return max(step_ids, key=lambda key: key.count("/"))

@@ -34,10 +34,10 @@ def speed(*, terminal: bool, quiet: bool) -> Iterator[Callable[[ProduceResult], 
 
         def show(result: ProduceResult) -> None:
             seconds = max(0.001, time.monotonic() - started)
-            done = result.acknowledged or 0
-            acknowledged = "" if result.acks == "0" else f" {done:,} acknowledged,"
+            acked_count = result.acknowledged or 0
+            acknowledged = "" if result.acks == "0" else f" {acked_count:,} acknowledged,"
             bar.update(
-                f"{counted(result.sent, 'record')} sent,{acknowledged} {done / seconds:,.0f} records/s,"
+                f"{counted(result.sent, 'record')} sent,{acknowledged} {acked_count / seconds:,.0f} records/s,"
                 f" {format_size(round(result.bytes / seconds))}/s"
             )
 

@@ -21,8 +21,8 @@ _OPTIONAL = frozenset({"headers", "control"})
 
 def lean(columns: Sequence[Column], rows: Iterable[Mapping[str, Any]]) -> list[Column]:
     """Return the columns without optional columns that are empty in all rows."""
-    listed = list(rows)
-    return [each for each in columns if each.key not in _OPTIONAL or any(row[each.key] for row in listed)]
+    row_list = list(rows)
+    return [each for each in columns if each.key not in _OPTIONAL or any(row[each.key] for row in row_list)]
 
 
 def stream(rows: Iterator[Any | None], columns: Sequence[Column], *, blocks: bool) -> None:
