@@ -156,7 +156,7 @@ def main(argv: Sequence[str]) -> int:
     invocation = Invocation(output=_output_before_parsing(argv))
     output.prepare_streams()
     if sys.stderr is None:  # closed (`2>&-`): messages are lost, the result is not
-        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - as long as the process
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - until the process ends
     try:
         if sys.stdout is None:  # closed (`>&-`)
             raise OperationFailed("standard output is closed", hint="redirect it to /dev/null to discard the output")
@@ -200,7 +200,7 @@ def run(argv: Sequence[str], invocation: Invocation) -> int:
         code = root().main(_help_as_option(argv), prog_name="kctl", standalone_mode=False, obj=invocation)
         sys.stdout.flush()
     except SystemExit as exc:
-        if isinstance(exc.__context__, BrokenPipeError):  # Typer itself would end these with exit code 1
+        if isinstance(exc.__context__, BrokenPipeError):  # Typer itself would exit with code 1
             raise exc.__context__ from None
         raise
     except NoArgsIsHelpError as exc:
@@ -210,7 +210,7 @@ def run(argv: Sequence[str], invocation: Invocation) -> int:
         ctx = getattr(exc, "ctx", None)
         hint = f"{ctx.get_usage()}\nsee {ctx.command_path} --help{_about_dashes(exc, argv)}" if ctx else None
         raise UsageError(exc.format_message(), hint=hint) from exc
-    if code == ExitCode.INTERRUPTED:  # Typer turns Ctrl-C in a command into this
+    if code == ExitCode.INTERRUPTED:  # what Typer makes of Ctrl-C in a command
         return _interrupted()
     return code if isinstance(code, int) else int(ExitCode.OK)
 

@@ -85,7 +85,7 @@ def command(
 
 
 def answer_by_lines() -> None:
-    """Register the request of the completion scripts with click."""
+    """Register the class that answers the completion scripts with click."""
     from typer._click.shell_completion import CompletionItem, ShellComplete, add_completion_class, split_arg_string
 
     class LineCompletion(ShellComplete):

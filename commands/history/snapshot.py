@@ -159,7 +159,7 @@ def _follow(inv: Invocation, passes: Any) -> None:
         )
         raise OperationFailed(
             f"of {counted(total, 'pass', 'passes')} {' and '.join(parts)}",
-            hint="the passes that were stored are in the store",
+            hint="the other passes are in the store",
         )
 
 

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from kctl.playbook.run.run_settings import RunOutcome, RunSettings
     from kctl.protocol.security import Security
 
-_GRACE_S = 5.0  # for a program to exit at its timeout or an interrupt before it is killed
+_GRACE_S = 5.0  # for a program to exit after its timeout or an interrupt; then kctl kills it
 _CLASSES = {1: NotHealthy, 2: UsageError, 3: ConnectionFailed, 4: Refused}
 
 Secret = Annotated[

@@ -1,6 +1,6 @@
 """Output on streams whose encoding lacks characters, without errors.
 
-Missing characters are written in ASCII: kctl's own signs (an ellipsis, arrows, box lines) as similar characters, all
+Missing characters are written in ASCII: kctl's own symbols (an ellipsis, arrows, box lines) as similar characters, all
 others as escapes (`\\u017c`), so that two names never look alike. A codec error handler does this for every writer. An
 error handler that the user chose (PYTHONIOENCODING=latin-1:replace) stays.
 """

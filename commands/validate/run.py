@@ -34,7 +34,7 @@ _LINES_EVERY_S = 15.0
 
 
 class _Progress:
-    """Reports progress, on the progress bar if there is one."""
+    """A reporter of progress, on the progress bar if there is one."""
 
     def __init__(self) -> None:
         self.bar: output.Progress | None = None
