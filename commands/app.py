@@ -1,6 +1,6 @@
 """The root of the command line: lazy groups, and errors turned into exit codes.
 
-A group's module is imported when it is chosen, never for the root's help: SECTIONS has name, help and module.
+A group's module is imported only when the group is chosen: for the root's help, SECTIONS has name, help and module.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from kctl.commands.terminal import output
 from kctl.commands.terminal.invocation import Invocation, KctlCommand, KctlGroup
 from kctl.errors import ExitCode, KctlError, OperationFailed, UsageError
 
-# The sections of the root's help: title → name → (module, help). A module has `app`, a CommandGroup, or for a single
-# command `command`, a function.
+# The sections of the root's help: title → name → (module, help). The module of a group has `app`, a CommandGroup; the
+# module of a single command has `command`, a function.
 SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     "Inspect": {
         "doctor": ("kctl.commands.doctor", "Find problems in a cluster or in config files."),
@@ -77,7 +77,7 @@ _EPILOG = "\b\nExit codes:\n" + "\n".join(f"  {int(code):<5}{text}" for code, te
 
 
 class _Stub(TyperCommand):
-    """Stands for a group in the root's help until it is chosen."""
+    """A placeholder for a group in the root's help until the group is chosen."""
 
     def __init__(self, name: str, help: str) -> None:  # noqa: A002 - Typer's own name
         super().__init__(name, help=help, rich_markup_mode=None)
@@ -156,7 +156,7 @@ def main(argv: Sequence[str]) -> int:
     invocation = Invocation(output=_output_before_parsing(argv))
     output.prepare_streams()
     if sys.stderr is None:  # closed (`2>&-`): messages are lost, the result is not
-        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - as long as the process
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - until the process ends
     try:
         if sys.stdout is None:  # closed (`>&-`)
             raise OperationFailed("standard output is closed", hint="redirect it to /dev/null to discard the output")
@@ -197,10 +197,10 @@ def run(argv: Sequence[str], invocation: Invocation) -> int:
 
         answer_by_lines()
     try:
-        code = root().main(_asking_for_help(argv), prog_name="kctl", standalone_mode=False, obj=invocation)
+        code = root().main(_help_as_option(argv), prog_name="kctl", standalone_mode=False, obj=invocation)
         sys.stdout.flush()
     except SystemExit as exc:
-        if isinstance(exc.__context__, BrokenPipeError):  # Typer itself would end these with exit code 1
+        if isinstance(exc.__context__, BrokenPipeError):  # Typer itself would exit with code 1
             raise exc.__context__ from None
         raise
     except NoArgsIsHelpError as exc:
@@ -210,7 +210,7 @@ def run(argv: Sequence[str], invocation: Invocation) -> int:
         ctx = getattr(exc, "ctx", None)
         hint = f"{ctx.get_usage()}\nsee {ctx.command_path} --help{_about_dashes(exc, argv)}" if ctx else None
         raise UsageError(exc.format_message(), hint=hint) from exc
-    if code == ExitCode.INTERRUPTED:  # Typer turns Ctrl-C in a command into this
+    if code == ExitCode.INTERRUPTED:  # what Typer makes of Ctrl-C in a command
         return _interrupted()
     return code if isinstance(code, int) else int(ExitCode.OK)
 
@@ -226,7 +226,7 @@ def _about_dashes(exc: Any, argv: Sequence[str]) -> str:
     return f"\nif {word} is a name, put it after all options and --: {exc.ctx.command_path} … -- {word}"
 
 
-def _asking_for_help(argv: Sequence[str]) -> list[str]:
+def _help_as_option(argv: Sequence[str]) -> list[str]:
     """Treat `kctl help topic list` as `kctl topic list --help`."""
     return [*argv[1:], "--help"] if argv and argv[0] == "help" else list(argv)
 
@@ -252,7 +252,7 @@ def unexpected(exc: Exception) -> KctlError:
     if isinstance(exc, OSError) and exc.strerror:
         where = f" {exc.filename}" if exc.filename else ""
         return OperationFailed(f"{exc.strerror}:{where}" if where else exc.strerror)
-    if isinstance(exc, RuntimeError) and "home directory" in str(exc):  # of pathlib, for ~
+    if isinstance(exc, RuntimeError) and "home directory" in str(exc):  # raised by pathlib for ~
         return UsageError("cannot expand ~: the user has no home directory", hint="use an absolute path, or set HOME")
     return OperationFailed(
         f"unexpected {type(exc).__name__}: {exc}", hint="run it again with --debug to see where it comes from"

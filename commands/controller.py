@@ -89,6 +89,6 @@ def _members(rows: Sequence[Voter]) -> Table:
     return Table(columns, documents)
 
 
-def _ago(moment: datetime) -> str:
-    passed_ms = (datetime.now(timezone.utc) - moment).total_seconds() * 1000
-    return "now" if passed_ms < 1000 else f"{format_duration(round(passed_ms))} ago"
+def _ago(timestamp: datetime) -> str:
+    elapsed_ms = (datetime.now(timezone.utc) - timestamp).total_seconds() * 1000
+    return "now" if elapsed_ms < 1000 else f"{format_duration(round(elapsed_ms))} ago"

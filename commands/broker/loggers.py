@@ -176,7 +176,7 @@ def _set_for(inv: Invocation, client: ClusterClient, plan: Sequence[LoggerChange
 
 
 def _unknown_outcome(plan: Sequence[LoggerChange]) -> list[LoggerChange]:
-    """Return the planned rows as failed: if setting them ends without a response, restoring checks each one."""
+    """Return the planned rows as failed: if brokers do not respond to the change, the restore checks each level."""
     import dataclasses
 
     error = "it is unknown whether the level was set"

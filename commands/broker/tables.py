@@ -24,7 +24,7 @@ def broker_table(rows: Sequence[BrokerSummary]) -> Table:
         Column("address"),
         Column("rack"),
         Column("state", style=lambda row: None if row["state"] == "up" else "red"),
-        Column("is_controller", "CTRL", show=lambda is_it: "yes" if is_it else ""),
+        Column("is_controller", "CTRL", show=lambda value: "yes" if value else ""),
         Column("leaders", align="right"),
         Column("replica_count", "REPLICAS", align="right"),
         Column("not_in_sync", "NOT IN SYNC", align="right", style=alarm("not_in_sync")),
@@ -68,9 +68,9 @@ def description_tables(broker: BrokerDescription) -> list[Table]:
     return [lines] if broker.log_dirs is None else [lines, log_dir_table(broker.log_dirs, with_broker=False)]
 
 
-def description_rows(broker: Sequence[BrokerDescription]) -> list[dict[str, Any]]:
+def description_rows(brokers: Sequence[BrokerDescription]) -> list[dict[str, Any]]:
     """Return one row per broker without log dirs, for CSV; `kctl broker log-dirs` has the log dirs."""
-    return [{key: value for key, value in row.items() if key != "log_dirs"} for row in jsonable(broker)]
+    return [{key: value for key, value in row.items() if key != "log_dirs"} for row in jsonable(brokers)]
 
 
 def _count(number: int | None) -> str:
@@ -121,7 +121,7 @@ def replica_table(rows: Sequence[ReplicaRow]) -> Table:
         Column("partition", align="right"),
         Column("size_bytes", "SIZE", show=format_size, align="right"),
         Column("offset_lag", "OFFSET LAG", align="right"),
-        Column("is_future", "FUTURE", show=lambda is_it: "yes" if is_it else ""),
+        Column("is_future", "FUTURE", show=lambda value: "yes" if value else ""),
     ]
     return Table(columns, jsonable(rows), empty="no replicas")
 

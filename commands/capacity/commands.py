@@ -103,28 +103,28 @@ def _source(inv: Invocation, options: CapacityOptions, option_inputs: Mapping[st
                     hint="remove it; to plan for N times the load, use --times",
                 )
     if from_cluster:
-        return lambda inputs: _of_cluster(inv, inputs, options.match or [], options.window or _WINDOW)
+        return lambda inputs: _plan_of_cluster(inv, inputs, options.match or [], options.window or _WINDOW)
     if file is not None:
-        return _of_file(file)
+        return _plan_of_file(file)
     if options.measure and not option_inputs.keys() & {"throughput", "messages", "data", "keys"}:
         return None
-    return _of_options
+    return _plan_of_options
 
 
-def _of_options(inputs: Mapping[str, Input]) -> Planned:
+def _plan_of_options(inputs: Mapping[str, Input]) -> Planned:
     from kctl.capacity.fields import CLUSTER_FIELDS, TOPIC_FIELDS
     from kctl.capacity.workload import workload
 
-    of_topic = {name: each for name, each in inputs.items() if name in TOPIC_FIELDS}
-    of_cluster = {name: each for name, each in inputs.items() if name in CLUSTER_FIELDS}
+    topic_inputs = {name: each for name, each in inputs.items() if name in TOPIC_FIELDS}
+    broker_inputs = {name: each for name, each in inputs.items() if name in CLUSTER_FIELDS}
     try:
-        load = workload(_ONE_TOPIC, of_topic)
+        load = workload(_ONE_TOPIC, topic_inputs)
     except UsageError as exc:
         raise UsageError(exc.message.removeprefix(f"{_ONE_TOPIC}: "), hint=exc.hint) from None
-    return _planned([load], of_cluster), ()
+    return _planned([load], broker_inputs), ()
 
 
-def _of_file(file: object) -> Source:
+def _plan_of_file(file: object) -> Source:
     from pathlib import Path
 
     from kctl.capacity.spec import parse_spec, read_bytes
@@ -138,7 +138,7 @@ def _of_file(file: object) -> Source:
     return planned
 
 
-def _of_cluster(inv: Invocation, overrides: Mapping[str, Input], match: list[str], window: str) -> Planned:
+def _plan_of_cluster(inv: Invocation, overrides: Mapping[str, Input], match: list[str], window: str) -> Planned:
     from kctl.base.units import parse_duration_ms
     from kctl.capacity.current_load import read_current_load
     from kctl.capacity.fields import CLUSTER_FIELDS

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _MAX_NAMES = 5
 _BROKERS = "brokers"
-_SOURCES = {"partitions": "given", "partitions_now": "as it is"}  # formula → name in the table
+_SOURCES = {"partitions": "given", "partitions_now": "current count"}  # formula → name in the table
 
 
 def emit(inv: Invocation, plan: CapacityPlan | None, measured: Measurement | None, *, explain: bool) -> None:

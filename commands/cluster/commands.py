@@ -94,8 +94,8 @@ def emit_nodes(
     result: StartResult | StopResult | RestartResult | None = None,
 ) -> None:
     """Emit the result, and a table with one row per node. Without a result (a dry run), emit the rows."""
-    rows = [{"node": node, "result": what} for what, nodes in groups.items() for node in nodes]
-    changed = any(what.changed and nodes for what, nodes in groups.items()) if result is None else result.changed
+    rows = [{"node": node, "result": outcome} for outcome, nodes in groups.items() for node in nodes]
+    changed = any(outcome.changed and nodes for outcome, nodes in groups.items()) if result is None else result.changed
     tables = [Table([Column("node"), Column("result")], jsonable(rows))]
     inv.emit(rows if result is None else result, tables, changed=bool(changed))
 
@@ -134,9 +134,11 @@ def stop(ctx: typer.Context, name: Name, node: Nodes = None, force: Force = Fals
 @app.command("warm")
 def warm(
     ctx: typer.Context,
-    kafka_version: Annotated[str | None, typer.Option(help="Kafka version (default: 3.9.2).")] = None,
+    kafka_version: Annotated[
+        str | None, typer.Option(metavar="VERSION", help="Kafka version (default: 3.9.2).")
+    ] = None,
     kafka_home: Annotated[
-        str | None, typer.Option(help="Folder of an unpacked Kafka release (default: KAFKA_HOME).")
+        str | None, typer.Option(metavar="DIR", help="Folder of an unpacked Kafka release (default: KAFKA_HOME).")
     ] = None,
 ) -> None:
     """Create the Java class archives that make clusters start faster.

@@ -52,16 +52,22 @@ class CreateArguments:
     ] = None
     log_dirs: Annotated[int, typer.Option(help="Number of log dirs per broker.")] = 1
     config: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="A broker setting; repeatable.")] = None
-    config_file: Annotated[Path | None, typer.Option(help="A .properties file with broker settings.")] = None
-    heap: Annotated[str, typer.Option(help="Java heap of each broker, e.g. 512m or 2g.")] = "512m"
+    config_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A .properties file with broker settings.")
+    ] = None
+    heap: Annotated[str, typer.Option(metavar="SIZE", help="Java heap of each broker, e.g. 512m or 2g.")] = "512m"
     directory: Annotated[
-        Path | None, typer.Option("--dir", help="Folder of the cluster; must be new or empty (default: kctl's own).")
+        Path | None,
+        typer.Option(
+            "--dir", metavar="DIR", help="Folder of the cluster; must be new or empty (default: in kctl's data folder)."
+        ),
     ] = None
     kafka_version: Annotated[
-        str | None, typer.Option(help="Kafka version (default: 4.4.0 with KRaft, 3.9.2 with ZooKeeper).")
+        str | None,
+        typer.Option(metavar="VERSION", help="Kafka version (default: 4.4.0 with KRaft, 3.9.2 with ZooKeeper)."),
     ] = None
     kafka_home: Annotated[
-        str | None, typer.Option(help="Folder of an unpacked Kafka release (default: KAFKA_HOME).")
+        str | None, typer.Option(metavar="DIR", help="Folder of an unpacked Kafka release (default: KAFKA_HOME).")
     ] = None
     no_start: Annotated[bool, typer.Option("--no-start", help="Write the files; do not start the cluster.")] = False
     use: Annotated[

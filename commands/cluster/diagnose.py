@@ -83,7 +83,7 @@ def _tables(diagnosis: Diagnosis, omitted: Collection[Suspect]) -> list[Table]:
 
 
 def fine_leaders(diagnosis: Diagnosis) -> list[Suspect]:
-    """Return leaders that miss no replica themselves, if a broker that is down explains all problems."""
+    """Return leaders on brokers without missing replicas, if a broker that is down explains all problems."""
     suspects = diagnosis.suspects
     if not any(row.kind == "broker" and row.state == "down" and row.share_percent == 100 for row in suspects):
         return []

@@ -113,7 +113,7 @@ def abandon_run(inv: Invocation, request: RollingRequest, *, dry_run: bool) -> N
 
 
 def _to_abandon(cluster: LiveCluster, name: str, own_id: str | None) -> Path | None:
-    """Return the run of this cluster, or of an earlier cluster with the same name, which nothing else can end."""
+    """Return this cluster's unfinished run, or that of an earlier cluster of its name, which only --abandon can end."""
     from kctl.restart import journals
     from kctl.restart.live_cluster import may_be_down
     from kctl.restart.plan import unfinished_run
@@ -181,8 +181,10 @@ def _candidates(request: RollingRequest, hooks: Hooks | None, cluster: LiveClust
     if hooks is not None:
         down = cluster.down()
         selected = request.only or ()
-        able = {node: down[node] for node in down if node in selected or hooks.can_run(down[node], ("stop", "start"))}
-        return {**cluster.client().metadata(()).brokers, **able}
+        restartable = {
+            node: down[node] for node in down if node in selected or hooks.can_run(down[node], ("stop", "start"))
+        }
+        return {**cluster.client().metadata(()).brokers, **restartable}
     from kctl.deploy import lifecycle
     from kctl.deploy.layout import LOOPBACK
     from kctl.model import Broker
@@ -211,7 +213,7 @@ def _control(
 
 
 def _all_ids(hooks: Hooks, cluster: LiveCluster) -> set[int]:
-    """Return all broker ids of the cluster; those of the file if no broker responds."""
+    """Return all broker ids of the cluster; the ids in the hooks file if no broker responds."""
     try:
         return {*cluster.client().metadata(()).brokers, *cluster.down()}
     except ConnectionFailed:

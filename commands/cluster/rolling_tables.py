@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from kctl.restart.gate import UnprotectedTopic
     from kctl.restart.plan import RestartPlan, RollingRestart
 
-_NAMED = 5
+_MAX_NAMES = 5
 
 
 def plan_tables(plan: RestartPlan) -> list[Table]:
@@ -45,15 +45,17 @@ def _unprotected_table(unprotected: tuple[UnprotectedTopic, ...]) -> Table:
 
 
 def plan_warnings(plan: RestartPlan, max_unavailable: int) -> list[str]:
-    """Return what to know before the start; topics that no order of restarts can protect come first."""
+    """Return the warnings before the start; topics that no order of restarts can protect come first."""
     lines = [
         f"{row.topic} is not protected: {counted(row.partition_count, 'partition')} with "
         f"{counted(row.replication_factor, 'replica')}, min.insync.replicas {row.min_insync_replicas}: "
         f"{row.consequence}"
-        for row in plan.unprotected[:_NAMED]
+        for row in plan.unprotected[:_MAX_NAMES]
     ]
-    if len(plan.unprotected) > _NAMED:
-        lines.append(f"{counted(len(plan.unprotected) - _NAMED, 'more topic')} not protected: list all with --dry-run")
+    if len(plan.unprotected) > _MAX_NAMES:
+        lines.append(
+            f"{counted(len(plan.unprotected) - _MAX_NAMES, 'more topic')} not protected: list all with --dry-run"
+        )
     lines += plan.not_seen
     if plan.left_down:
         nodes = ", ".join(map(str, plan.left_down))

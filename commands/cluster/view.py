@@ -228,9 +228,9 @@ def _tail(text: str) -> int | None:
     return int(text)
 
 
-def _show(entries: Iterable[LogEntry], chosen: str | None, prefix: int) -> None:
+def _show(entries: Iterable[LogEntry], output_format: str | None, prefix: int) -> None:
     for entry in entries:
-        if chosen == "json":
+        if output_format == "json":
             output.write_json_line(entry)
             continue
         for line in entry.text.split("\n"):

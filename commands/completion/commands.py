@@ -1,9 +1,9 @@
 """kctl completion: scripts that complete kctl's commands, options and names in a shell.
 
 The scripts call kctl with _KCTL_COMPLETE=complete_line and the line up to the cursor in _KCTL_LINE, and receive one
-line per match: the word, and after a tab an optional explanation. Nothing in it is evaluated. Typer's own scripts pass
-the words of the shell instead: bash splits words at ":" and "=", so a line with HOST:PORT could not be completed. Also,
-no space must follow "KEY=" and "topic/".
+line per match: the word, and after a tab an optional explanation. They evaluate nothing in these lines, and add no
+space after "KEY=" and "topic/". Typer's own scripts pass the words of the shell instead: bash splits words at ":" and
+"=", so a line with HOST:PORT could not be completed.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def command(
 
 
 def answer_by_lines() -> None:
-    """Register the request of the completion scripts with click."""
+    """Register the class that answers the completion scripts with click."""
     from typer._click.shell_completion import CompletionItem, ShellComplete, add_completion_class, split_arg_string
 
     class LineCompletion(ShellComplete):

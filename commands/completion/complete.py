@@ -14,7 +14,7 @@ from typing import Any
 from kctl.commands.terminal.output import FORMATS
 from kctl.errors import KctlError
 
-# Shells evaluate completions (zsh's script by `eval`). A group id may be any text, so only plain ones are offered.
+# A shell evaluates an inserted name when the line runs. A group id may be any text, so only plain names are offered.
 _PLAIN = re.compile(r"[A-Za-z0-9._/@%+=,-]+")
 _LAYOUTS = ("kraft-combined", "kraft-separate", "kraft-single", "pseudo-distributed", "single", "three-node")
 _QUOTA_KINDS = ("user", "users", "client-id", "clients", "ip", "ips")

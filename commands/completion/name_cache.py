@@ -88,10 +88,10 @@ def _settings(client: ClusterClient, kind: int, name: str | None) -> list[str]:
         resource_type=kind, resource_name=name, configuration_keys=None
     )
     node = int(name) if kind == 4 else None
-    answer = client.send(DescribeConfigsRequest(resources=[resource]), node_id=node)
+    response = client.send(DescribeConfigsRequest(resources=[resource]), node_id=node)
     return [
         f"{entry.name}={value}"
-        for result in answer.results
+        for result in response.results
         if not result.error_code
         for entry in result.configs
         for value in (("true", "false") if entry.config_type == _BOOLEAN else _valid_values(entry.name))
@@ -138,7 +138,7 @@ def _quota_entities(part: str) -> Fetch:
 
 
 def loggers(client: ClusterClient) -> list[str]:
-    """Return the loggers of one broker; all brokers have the same."""
+    """Return the loggers of one broker, which stand for those of all brokers."""
     from kctl.brokers.loggers import fetch_loggers
 
     broker_ids = [int(broker) for broker in brokers(client)[:1]]

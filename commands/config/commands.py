@@ -106,8 +106,8 @@ def _change(inv: Invocation, chosen: Resource, edits: Sequence[Edit], *, force: 
                     output.note(f"{row.result} {row.name}: {_side(row, 'before')} → {_side(row, 'after')}")
         question = f"Change {counted(len(plan.edits), 'config')} of {chosen} on {client.target.name}?"
         inv.confirm(question, target=client.target, basis=basis.also(of_changes(client, plan)))
-        done = apply_changes(client, plan, timeout_s=inv.timeout_s(30))
-    _emit(inv, done)
+        changed_rows = apply_changes(client, plan, timeout_s=inv.timeout_s(30))
+    _emit(inv, changed_rows)
 
 
 def _emit(inv: Invocation, rows: Sequence[ChangedConfig]) -> None:

@@ -69,7 +69,7 @@ def diff(
 
 
 def _select(texts: Sequence[str], all_brokers: bool) -> tuple[list[Resource], bool]:
-    """Return the resources to read (empty: all brokers), and True to compare with Kafka's defaults."""
+    """Return the resources to read (empty: all brokers), and whether to compare with Kafka's defaults."""
     from kctl.cluster.config_resources import parse_resource
 
     if all_brokers:
@@ -103,17 +103,17 @@ def _read_configs(
     all_brokers = not selected
     nodes = sorted({*client.metadata(()).brokers, *down_brokers(client)}) if all_brokers else []
     resources = selected or [Resource.broker(node) for node in nodes]
-    answers = describe_each(client, resources)
+    results = describe_each(client, resources)
     by_resource: dict[str, list[Config]] = {}
     failed: dict[str, KctlError] = {}
     for resource in resources:
-        answer = answers[resource]
-        if not isinstance(answer, KctlError):
-            by_resource[resource.path] = answer
+        result = results[resource]
+        if not isinstance(result, KctlError):
+            by_resource[resource.path] = result
         elif all_brokers and len(resources) > 1:
-            failed[resource.path] = answer
+            failed[resource.path] = result
         else:
-            raise answer
+            raise result
     if failed and not by_resource:
         raise next(iter(failed.values()))
     return by_resource, failed

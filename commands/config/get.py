@@ -58,7 +58,7 @@ def get(
         rows = [config for key in dict.fromkeys(keys) if (config := find_key(configs_by_name, key)) is not None]
     else:
         rows = [config for config in configs_by_name.values() if all_ or not config.is_default]
-    inv.emit([_row(c) for c in rows], lambda: [_table(rows, _nothing(chosen))])
+    inv.emit([_row(c) for c in rows], lambda: [_table(rows, _empty_text(chosen))])
     if pairs:
         output.note(f"{chosen} also has quotas in pairs ({pairs}); see `kctl quota list`")
 
@@ -75,7 +75,7 @@ def _pairs(client: ClusterClient, chosen: Resource) -> str:
     return "; ".join(map(str, matches[:_MAX_PAIRS])) + (" …" if len(matches) > _MAX_PAIRS else "")
 
 
-def _nothing(resource: Resource) -> str:
+def _empty_text(resource: Resource) -> str:
     from kctl.cluster.config_resources import QUOTA_KINDS
 
     if resource.kind == "brokers":

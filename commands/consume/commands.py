@@ -79,7 +79,7 @@ def _run(
     if result.ended == "interrupted":
         if result.undecoded:
             output.warn(undecoded)
-        output.note(f"{counted(result.records, 'record')} read{start}{_where(result)}")
+        output.note(f"{counted(result.records, 'record')} read{start}{_commit_text(result)}")
         raise KeyboardInterrupt
     if start:
         output.note(f"{counted(result.records, 'record')} read{start}")
@@ -198,16 +198,16 @@ def _writer(inv: Invocation, arguments: ConsumeArguments) -> Callable[[Chunk], N
     from kctl.records.lines import parse_separator
 
     form, quiet = arguments.form, arguments.quiet
-    between = parse_separator(arguments.key_separator) if arguments.key_separator is not None else None
+    separator = parse_separator(arguments.key_separator) if arguments.key_separator is not None else None
     if inv.output in {"yaml", "csv", "wide"} and not quiet:
         raise UsageError(f"-o {inv.output} is not a format of kctl consume", hint="use text (the default) or -o json")
     if form is not None and form != "json" and inv.output == "json" and not quiet:
         raise UsageError("-o json and --format cannot be combined")
     chosen = form or ("json" if inv.output == "json" else "text")
-    if between is not None and chosen not in {"text", "json"}:
+    if separator is not None and chosen not in {"text", "json"}:
         raise UsageError("--key-separator requires text or JSON output", hint="in a template, use {key}")
     if chosen == "text":
-        writer = formats.text_writer(between)
+        writer = formats.text_writer(separator)
     elif chosen == "json":
         writer = formats.write_json
     elif chosen == "hex":
@@ -256,7 +256,7 @@ def tail_text(options: ConsumeOptions, result: ConsumeResult) -> str:
     return f", starting at the last {records} of each of {result.partition_count:,} partitions"
 
 
-def _where(result: ConsumeResult) -> str:
+def _commit_text(result: ConsumeResult) -> str:
     if result.group is None:
         return ""
     several = len(result.topics) > 1

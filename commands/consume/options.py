@@ -22,7 +22,7 @@ class ConsumeArguments:
     """The arguments and options of the command."""
 
     topics: Annotated[
-        list[str] | None, typer.Argument(metavar="[TOPIC]...", help="Topics to read.", show_default=False)
+        list[str] | None, typer.Argument(metavar="[TOPIC]…", help="Topics to read.", show_default=False)
     ] = None
     match: Annotated[
         list[str] | None,
@@ -88,7 +88,9 @@ class ConsumeArguments:
     ] = None
     json_path: Annotated[
         list[str] | None,
-        typer.Option(metavar="CONDITION", help="Only JSON values that match, e.g. 'a.b[0] == \"x\"'; repeatable."),
+        typer.Option(
+            metavar="CONDITION", help="Only records whose JSON value matches, e.g. 'a.b[0] == \"x\"'; repeatable."
+        ),
     ] = None
     form: Annotated[
         str | None,

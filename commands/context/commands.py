@@ -154,11 +154,11 @@ def try_servers(
         tables.append(Table(permissions, jsonable(check.rights), title=title))
     inv.emit(check, lambda: tables)
     _remember_tested(inv.target(), check)
-    bad = [server for server in check.servers if server.problem]
-    if bad:
+    unusable = [server for server in check.servers if server.problem]
+    if unusable:
         raise NotHealthy(
-            f"context {check.name}: {len(bad)} of {len(check.servers)} servers are unusable",
-            hint=f"{bad[0].server}: {bad[0].problem}",
+            f"context {check.name}: {len(unusable)} of {len(check.servers)} servers are unusable",
+            hint=f"{unusable[0].server}: {unusable[0].problem}",
         )
 
 

@@ -1,4 +1,4 @@
-"""The options of `kctl context add`, some of which other commands have as well."""
+"""The options of `kctl context add`, some of which other commands share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`kctl demo`: a one-minute tour of kctl; each command is shown as it can be typed."""
+"""`kctl demo`: a one-minute tour of kctl, which shows each command as a user would type it."""
 
 from __future__ import annotations
 
@@ -159,11 +159,11 @@ def _run(argv: Iterable[str], *, stdin: str | None = None, may_be_unhealthy: boo
     argv = list(argv)
     _prompt(argv)
     source = {"input": stdin} if stdin is not None else {"stdin": subprocess.DEVNULL}
-    done = subprocess.run([*_kctl(), *argv], text=True, check=False, env=child_environment(os.environ), **source)
-    if done.returncode == ExitCode.UNHEALTHY and may_be_unhealthy:
+    process = subprocess.run([*_kctl(), *argv], text=True, check=False, env=child_environment(os.environ), **source)
+    if process.returncode == ExitCode.UNHEALTHY and may_be_unhealthy:
         output.write_line("# exit code 1")
-    elif done.returncode:
-        raise OperationFailed(f"kctl {shlex.join(argv)} ended with exit code {done.returncode}")
+    elif process.returncode:
+        raise OperationFailed(f"kctl {shlex.join(argv)} ended with exit code {process.returncode}")
 
 
 def _kctl() -> list[str]:
@@ -202,13 +202,13 @@ def _remove(name: str, verbose: bool) -> None:
         argv = [*_kctl(), "cluster", "destroy", name, "--yes", "--confirm-cluster", name]
         # Destroying the cluster removes its context; with KCTL_CONTEXT set, destroy would warn about that.
         env = {key: value for key, value in os.environ.items() if key != "KCTL_CONTEXT"}
-        done = subprocess.run(
+        process = subprocess.run(
             argv, stdin=subprocess.DEVNULL, stdout=None if verbose else subprocess.DEVNULL, env=env,
             check=False, start_new_session=True,
         )  # fmt: skip
     finally:
         signal.signal(signal.SIGINT, previous)
-    if done.returncode:
+    if process.returncode:
         raise OperationFailed(f"cluster {name!r} was not removed", hint=f"remove it: `kctl cluster destroy {name}`")
 
 

@@ -1,6 +1,6 @@
 """The demo as data: its steps in order, and the records that its producers write.
 
-`kctl.commands.demo.commands` runs the steps. Each step is a command line that can be typed again.
+`kctl.commands.demo.commands` runs the steps. Each step is a command line that a user can repeat.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ MATCH = typer.Option("--match", metavar="REGEX", help="Groups whose whole id mat
 TYPE = typer.Option(
     "--type", metavar="TYPE", help="With --match: only classic, consumer, share or streams groups; repeatable."
 )
-_NAMED = 5
+_MAX_NAMES = 5
 
 
 def choose(
@@ -28,9 +28,9 @@ def choose(
     with_commits: bool = False,
     quiet: bool = False,
 ) -> list[str]:
-    """Return the groups of kctl.cluster.groups.names.chosen_groups.
+    """Return the selected groups, as kctl.cluster.groups.names.chosen_groups does.
 
-    Unless quiet, warn about hidden groups. Always note which matching groups were left out.
+    Unless quiet, warn about hidden groups. Always print a note about matching groups that are left out.
     """
     from kctl.cluster.groups.names import chosen_groups
 
@@ -39,9 +39,10 @@ def choose(
         for line in hidden(client, groups=True):
             output.warn(line)
     if selected.left_out:
-        more = f" and {len(selected.left_out) - _NAMED:,} more" if len(selected.left_out) > _NAMED else ""
+        more = f" and {len(selected.left_out) - _MAX_NAMES:,} more" if len(selected.left_out) > _MAX_NAMES else ""
         output.note(
-            f"share groups are left out, because they have no commits: {', '.join(selected.left_out[:_NAMED])}{more}"
+            "share groups are left out, because they have no commits: "
+            f"{', '.join(selected.left_out[:_MAX_NAMES])}{more}"
         )
     return selected.names
 

@@ -246,7 +246,7 @@ def members(
 
 
 def _member_columns(group: GroupDescription | None) -> list[Column]:
-    """Return the columns. group: the only group of the rows, if any: empty columns are left out."""
+    """Return the columns. group: the group of all rows, if there is only one; its empty columns are omitted."""
     static = group is None or any(member.group_instance_id for member in group.members or ())
     columns = [
         Column("group", name=True),

@@ -47,31 +47,32 @@ def delete(
         if not dry_run:
             check_pattern(inv, match, expect, len(selected))
         plan = plan_delete(client, selected, if_exists=if_exists)
-        todo = [row for row in plan if row.result is ItemResult.WOULD_DELETE]
-        for line in hidden(client, commits=bool(todo)):
+        to_delete = [row for row in plan if row.result is ItemResult.WOULD_DELETE]
+        for line in hidden(client, commits=bool(to_delete)):
             output.warn(line)
-        if dry_run or not todo:
+        if dry_run or not to_delete:
             _emit_groups(inv, plan)
             return
-        offset_count = sum(len(row.offsets) for row in todo)
+        offset_count = sum(len(row.offsets) for row in to_delete)
         if not inv.yes:
-            for row in todo[:20]:
+            for row in to_delete[:20]:
                 output.note(
                     f"{row.group}: {counted(len(row.offsets), 'offset')} in {counted(row.topic_count, 'topic')}"
                 )
-            if len(todo) > 20:
-                output.note(f"and {len(todo) - 20:,} more groups; use --dry-run to see all")
+            if len(to_delete) > 20:
+                output.note(f"and {len(to_delete) - 20:,} more groups; use --dry-run to see all")
         inv.confirm(
-            f"Delete {counted(len(todo), 'group')} on {client.target.name} with {counted(offset_count, 'offset')}?",
+            f"Delete {counted(len(to_delete), 'group')} on {client.target.name}"
+            f" with {counted(offset_count, 'offset')}?",
             target=client.target,
-            basis=basis.of_deleted(client, todo),
+            basis=basis.of_deleted(client, to_delete),
         )
         results, errors = delete_groups(client, plan)
     _emit_groups(inv, results)
-    raise_refusal(errors, requested=len(todo))
+    raise_refusal(errors, requested=len(to_delete))
     failed = [f"{row.group}: {row.error}" for row in results if row.result is ItemResult.FAILED]
     if failed:
-        raise OperationFailed(f"{len(failed)} of {counted(len(todo), 'group')} not deleted: {'; '.join(failed)}")
+        raise OperationFailed(f"{len(failed)} of {counted(len(to_delete), 'group')} not deleted: {'; '.join(failed)}")
 
 
 def _emit_groups(inv: Invocation, rows: Sequence[DeletedGroup]) -> None:
@@ -141,17 +142,17 @@ def delete_offsets(
         )
     with inv.connect() as client:
         plan = plan_delete_offsets(client, group, choices)
-        todo = [row for row in plan if row.result is ItemResult.WOULD_DELETE]
-        if dry_run or not todo:
+        to_delete = [row for row in plan if row.result is ItemResult.WOULD_DELETE]
+        if dry_run or not to_delete:
             inv.emit(plan, lambda: [_offsets_table(plan)], changed=any_changed(plan))
             return
         if not inv.yes:
-            for row in todo[:20]:
+            for row in to_delete[:20]:
                 output.note(f"{row.topic}-{row.partition}: {row.committed_offset}")
         inv.confirm(
-            f"Delete {counted(len(todo), 'offset')} of group {group} on {client.target.name}?",
+            f"Delete {counted(len(to_delete), 'offset')} of group {group} on {client.target.name}?",
             target=client.target,
-            basis=basis.of_deleted_offsets(client, todo),
+            basis=basis.of_deleted_offsets(client, to_delete),
         )
         results, errors = delete_them(client, group, plan)
     inv.emit(results, lambda: [_offsets_table(results)], changed=any_changed(results))

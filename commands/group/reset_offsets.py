@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kctl.groups.topic_choice import TopicChoice
     from kctl.protocol.client import ClusterClient
 
-DRY_RUN = typer.Option("--dry-run", help="Show the plan, change nothing.")
+DRY_RUN = typer.Option("--dry-run", help="Show the plan; change nothing.")
 TOPIC = typer.Option(
     "--topic", metavar="TOPIC[:PARTITIONS]", help="Only this topic, e.g. orders or orders:0,2-5; repeatable."
 )
@@ -105,7 +105,7 @@ def reset_offsets(ctx: typer.Context, options: ResetArguments) -> None:
             check_pattern(inv, options.match, options.expect, len(names))
         offsets = read_explicit(client, names)
         plan = plan_reset(client, names, target, choices, offsets=offsets, create=options.create)
-        carry_out(inv, client, plan, dry_run=options.dry_run, moment=_target_time(target))
+        carry_out(inv, client, plan, dry_run=options.dry_run, target_time=_target_time(target))
 
 
 def _target_time(target: ResetTarget) -> str | None:
@@ -117,17 +117,17 @@ def _target_time(target: ResetTarget) -> str | None:
 
 
 def carry_out(
-    inv: Invocation, client: ClusterClient, plan: ResetPlan, *, dry_run: bool, moment: str | None = None
+    inv: Invocation, client: ClusterClient, plan: ResetPlan, *, dry_run: bool, target_time: str | None = None
 ) -> None:
     """Show the plan, confirm, commit, and show the verified result.
 
-    A dry run ends with the reason for a refusal, if any. moment: the target time of the plan.
+    A dry run ends with the reason for a refusal, if any. target_time: the target time of the plan.
     """
     from kctl.groups.basis import of_reset
     from kctl.groups.reset import apply_reset
 
-    if moment is not None:
-        output.note(f"to the first message at or after {moment}")
+    if target_time is not None:
+        output.note(f"to the first message at or after {target_time}")
 
     if dry_run or plan.active or any(row.error for row in plan.rows):
         emit_changes(inv, plan.rows)
@@ -142,7 +142,7 @@ def carry_out(
     groups = len({row.group for row in plan.todo})
     inv.confirm(
         f"Reset {counted(len(plan.todo), 'offset')} of {counted(groups, 'group')} on {client.target.name}"
-        f"{f' to {moment}' if moment is not None else ''} ({effect(plan.todo)})?",
+        f"{f' to {target_time}' if target_time is not None else ''} ({effect(plan.todo)})?",
         target=client.target,
         basis=of_reset(client, plan.todo),
     )
@@ -164,7 +164,7 @@ def _offset_text(offset: int | None) -> str:
 
 
 def _target(options: ResetArguments) -> ResetTarget:
-    """Return the target that is set. Raises UsageError for none, several, and for an invalid offset, time or shift."""
+    """Return the target. Raises UsageError unless exactly one is set, and for an invalid offset, time or shift."""
     import time
 
     from kctl.groups.reset_rules import ResetTarget, To, parse_ago, parse_offset, parse_shift, parse_time
@@ -205,9 +205,9 @@ def _check_scope(options: ResetArguments) -> None:
 def _explicit_offsets(
     options: ResetArguments, choices: Sequence[TopicChoice]
 ) -> Callable[[ClusterClient, Sequence[str]], ExplicitOffsets | None]:
-    """Return a function that returns the offsets of a file or another group for groups; None without either.
+    """Return a function that looks up the offsets for groups, in a file or another group; for neither, it returns None.
 
-    The file is read here, before kctl connects.
+    The file is read now, before kctl connects.
     """
     from kctl.cluster.groups.names import check_group_id
     from kctl.groups.explicit_offsets import offsets_of_file, offsets_of_group

@@ -61,16 +61,18 @@ def _kafka_csv(rows: Sequence[OffsetChange]) -> str:
 def effect(rows: Sequence[OffsetChange]) -> str:
     """Return the effect of a plan on consumers, for a note or a question."""
     skipped = sum(row.skipped or 0 for row in rows)
-    again = sum(row.read_again or 0 for row in rows)
-    first = sum(row.old_offset is None for row in rows)
-    parts = [f"{counted(skipped, 'message')} skipped", f"{counted(again, 'message')} read again"]
-    return ", ".join([*parts, *([f"{counted(first, 'partition')} without a previous commit"] if first else [])])
+    read_again = sum(row.read_again or 0 for row in rows)
+    first_commits = sum(row.old_offset is None for row in rows)
+    parts = [f"{counted(skipped, 'message')} skipped", f"{counted(read_again, 'message')} read again"]
+    return ", ".join(
+        [*parts, *([f"{counted(first_commits, 'partition')} without a previous commit"] if first_commits else [])]
+    )
 
 
 def judge_changes(
     rows: Sequence[OffsetChange] | Sequence[DeletedOffset], errors: Sequence[KctlError], *, what: str
 ) -> None:
-    """Raise if a row failed: Refused (4) if all were refused, else OperationFailed (5). errors: of failed rows."""
+    """Raise if a row failed: Refused (4) if all were refused, else OperationFailed (5). errors: why rows failed."""
     failed = [row for row in rows if row.result is ItemResult.FAILED]
     if not failed:
         return

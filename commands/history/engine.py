@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kctl.history.snapshots.read_progress import ReadProgress
     from kctl.protocol.target import Target
 
-LINES_EVERY_S = 30.0  # of progress without a terminal
+LINES_EVERY_S = 30.0  # between progress lines without a terminal
 
 
 @dataclass(frozen=True)

@@ -61,12 +61,12 @@ def skipped_share_groups(names: Sequence[str], *, alarming: bool) -> list[str]:
         return []
     if alarming:
         return [f"share group {name} is skipped; show its lag with `kctl lag`" for name in names]
-    some = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else "")
+    some = ", ".join(names[:_MAX_NAMES]) + (f" and {len(names) - _MAX_NAMES:,} more" if len(names) > _MAX_NAMES else "")
     output.note(f"share groups are skipped; show their lag with `kctl lag`: {some}")
     return []
 
 
-_NAMED = 5
+_MAX_NAMES = 5
 _WIDE = frozenset({
     "committed_offset", "log_end_offset", "shown_before", "max_lag", "undecided", "control_records", "consumed_per_s",
     "produced_per_s", "deletion_ms", "last_commit", "client_id", "host",

@@ -54,7 +54,7 @@ StoreFolder = Annotated[Path, typer.Option(metavar="DIR", parser=store_folder, h
 
 
 def span_of(now_ms: int, *, last: str | None, from_: str | None, to: str | None) -> tuple[int, int]:
-    """Return (from_ms, to_ms) for the passes with from_ms ≤ at_ms < to_ms.
+    """Return (from_ms, to_ms) for the snapshots with from_ms ≤ at_ms < to_ms.
 
     Exactly one of `last` and `from_` is set. Relative times count from now_ms. Raises UsageError.
     """
@@ -72,7 +72,7 @@ def span_of(now_ms: int, *, last: str | None, from_: str | None, to: str | None)
 
 
 def check_span(from_ms: int, to_ms: int, now_ms: int, *, last: str | None = None) -> None:
-    """Raise UsageError for a span that contains no pass. to_ms: exclusive end. last: the value of --last."""
+    """Raise UsageError for a span that contains no snapshot. to_ms: exclusive end. last: the value of --last."""
     from kctl.base.units import parse_duration_ms
 
     if last is not None and parse_duration_ms(last) <= 0:

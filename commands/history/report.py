@@ -116,7 +116,7 @@ def _report(store: Path, from_ms: int, to_ms: int, request: LagRequest, read_gro
 
 
 def _span(options: ReportOptions) -> tuple[int, int]:
-    """Return (from_ms, to_ms) for the passes with from_ms ≤ at_ms < to_ms."""
+    """Return (from_ms, to_ms) for the snapshots with from_ms ≤ at_ms < to_ms."""
     last = options.last
     if last is not None and options.from_ is not None:
         raise UsageError("--last and --from do not go together", hint="choose one of them")

@@ -24,11 +24,10 @@ _STYLES = {"ERR": "red", "STOP": "red", "STALL": "red", "REWIND": "red", "WARN":
 
 
 def report_tables(report: Report, worst: int, *, wide: bool = False) -> list[Table]:
-    """Return findings and the overview, then `worst` rows each of log dirs, losses, groups, partitions with problems
-    and topics.
+    """Return the tables of a report. wide: also columns beyond 80 characters.
 
-    They are findings and the overview, then `worst` rows each of groups, partitions with problems, log dirs, topics and
-    losses. wide: also columns beyond 80 characters.
+    They are findings and the overview, then `worst` rows each of log dirs, losses, groups, partitions with problems and
+    topics.
     """
     behind = [row for row in report.partitions if row.lag or row.lost or row.status not in {"OK", None}]
     return [
@@ -180,7 +179,7 @@ def _groups(wide: bool) -> list[Column]:
         Column("now.status", "STATUS", style=_status("now")),
         *([Column("now.worst_status", "WORST"), Column("now.state", "STATE")] if wide else []),
         _count("now.lag", "LAG"),
-        _course("lag_over_time", "LAG OVER TIME", wide),
+        _over_time("lag_over_time", "LAG OVER TIME", wide),
         Column("timeline", "STATUS OVER TIME", show=partial(_timeline, width=_width(wide))),
         _count("now.lost", "LOST"),
         _duration("now.shown_time_lag", "TIME LAG", str),
@@ -211,7 +210,7 @@ def _log_dirs(wide: bool) -> list[Column]:
         _count("now.broker", "BROKER"),
         Column("now.log_dir", "LOG DIR"),
         _size("now.size_bytes", "SIZE"),
-        _course("size_over_time", "SIZE OVER TIME", wide),
+        _over_time("size_over_time", "SIZE OVER TIME", wide),
         Column("now.growth_bytes_per_hour", "GROWTH", show=growth_text, align="right"),
         _size("now.usable_bytes", "FREE"),
         Column("now.disk_used", "USED", show=share_text, align="right"),
@@ -225,7 +224,7 @@ def _topics(wide: bool) -> list[Column]:
         Column("now.topic", "TOPIC"),
         *([_count("now.partition_count", "PARTITIONS")] if wide else []),
         _size("now.replicas_bytes", "ALL REPLICAS"),
-        _course("size_over_time", "SIZE OVER TIME", wide),
+        _over_time("size_over_time", "SIZE OVER TIME", wide),
         Column("now.growth_bytes_per_hour", "GROWTH", show=growth_text, align="right"),
         Column("now.retention_ms_used", "TIME USED", show=share_text, align="right"),
         Column("now.retention_bytes_used", "BYTES USED", show=share_text, align="right"),
@@ -241,7 +240,7 @@ def _timeline(spans: Sequence[Mapping[str, Any]], width: int) -> str:
     return state_line([(span["count"], span["status"]) for span in spans], width)
 
 
-def _course(key: str, title: str, wide: bool) -> Column:
+def _over_time(key: str, title: str, wide: bool) -> Column:
     return Column(key, title, show=partial(sparkline, width=_width(wide)))
 
 

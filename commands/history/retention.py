@@ -48,7 +48,7 @@ class Show(str, Enum):
     CLEANER = "cleaner"
 
 
-_OF_FILES = frozenset({Show.SEGMENTS, Show.CLEANER})
+_FILE_REPORTS = frozenset({Show.SEGMENTS, Show.CLEANER})
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ def report_retention(inv: Invocation, options: RetentionOptions, engine: Callabl
     topics = _names(options.topic, options.match)
     _check(options)
     parquet = ParquetFolder(options.parquet, options.overwrite)
-    if options.show in _OF_FILES:
+    if options.show in _FILE_REPORTS:
         from kctl.commands.history.retention_files import files_report
 
         files_report(
@@ -159,7 +159,7 @@ def _check(options: RetentionOptions) -> None:
     show = options.show
     if options.count_keys and show is not Show.CLEANER:
         raise UsageError("--count-keys needs --show cleaner")
-    files = show in _OF_FILES
+    files = show in _FILE_REPORTS
     if files and not options.log_dir:
         raise UsageError(
             f"--show {show.value} reads segments: it needs --log-dir DIR",

@@ -76,10 +76,10 @@ def files_report(
     if parquet.where is not None:
         output.note(f"written to {parquet.where}")
     output.note(f"read {counted(segments.logs, 'log')} with {counted(segments.segments_seen, 'segment')}")
-    _end(segments, missing_configs)
+    _raise_if_incomplete(segments, missing_configs)
 
 
-def _end(segments: FilesReport, missing_configs: list[str]) -> None:
+def _raise_if_incomplete(segments: FilesReport, missing_configs: list[str]) -> None:
     failures = [*missing_configs, *segments.failures]
     if failures:
         raise incomplete(failures)

@@ -29,7 +29,7 @@ _OLD_MS = 10 * 60_000  # note if the newest snapshot is older
 class StoreRequest:
     """Parsed options of a report over a store.
 
-    Passes with from_ms ≤ at_ms < to_ms are read. old_ms: age of the newest snapshot; None if --to is set. wide: show
+    Snapshots with from_ms ≤ at_ms < to_ms are read. old_ms: age of the newest snapshot; None if --to is set. wide: show
     all columns.
     """
 

@@ -120,7 +120,7 @@ def _with_text(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_then(row: dict[str, Any]) -> dict[str, Any]:
-    """Add "never" for a log dir that the change keeps from filling up."""
+    """Add when a log dir is full, before and after the change; "never" if the change keeps it from filling up."""
     new, old = row["new_full_ms"], row["full_ms"]
     would = old is not None or row["full_after_ms"] is not None
     return row | {

@@ -92,7 +92,7 @@ def collect_snapshots(inv: Invocation, options: SnapshotOptions) -> None:
             )
             if once:
                 (report,) = passes
-                _end_of_one(inv, report)
+                _report_once(inv, report)
             else:
                 _follow(inv, passes)
 
@@ -127,7 +127,7 @@ def _keep_ms(keep: str | None) -> int | None:
     return keep_ms
 
 
-def _end_of_one(inv: Invocation, report: PassReport) -> None:
+def _report_once(inv: Invocation, report: PassReport) -> None:
     if not report.stored:
         raise OperationFailed(f"the pass was not stored: {report.error}")
     inv.emit(report, lambda: [Table(_columns(), [jsonable(report)])], changed=True)
@@ -137,7 +137,7 @@ def _end_of_one(inv: Invocation, report: PassReport) -> None:
 
 def _follow(inv: Invocation, passes: Any) -> None:
     """Show each pass as it completes. Ctrl-C exits with 130 and keeps the stored passes."""
-    show = _shower(inv)
+    show = _pass_printer(inv)
     total = incomplete_passes = unstored = 0
     try:
         for report in passes:
@@ -159,11 +159,11 @@ def _follow(inv: Invocation, passes: Any) -> None:
         )
         raise OperationFailed(
             f"of {counted(total, 'pass', 'passes')} {' and '.join(parts)}",
-            hint="the passes that were stored are in the store",
+            hint="the other passes are in the store",
         )
 
 
-def _shower(inv: Invocation) -> Callable[[PassReport], None]:
+def _pass_printer(inv: Invocation) -> Callable[[PassReport], None]:
     before: list[str] = []
 
     def as_json(report: PassReport) -> None:

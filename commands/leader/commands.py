@@ -81,7 +81,8 @@ def elect(
         bool,
         typer.Option(
             "--ignore-eligible",
-            help="With --unclean, elect even if eligible leader replicas are down. Loses the records only they have.",
+            help="With --unclean, elect even if eligible leader replicas are down. Loses the records that only those "
+            "replicas have.",
         ),
     ] = False,
     topic: Topics = None,
@@ -150,9 +151,9 @@ def _elect_preferred(
 
     def confirm(plan: Sequence[Election], basis: Basis) -> None:
         warn_of_skipped(plan)
-        todo = sum(row.result is ItemResult.WOULD_ELECT for row in plan)
+        election_count = sum(row.result is ItemResult.WOULD_ELECT for row in plan)
         inv.confirm(
-            f"Elect the preferred leaders of {counted(todo, 'partition')} on {client.target.name}? "
+            f"Elect the preferred leaders of {counted(election_count, 'partition')} on {client.target.name}? "
             "Their clients pause briefly.",
             target=client.target,
             basis=basis,
@@ -209,7 +210,7 @@ def balance(
                 warn_of_skipped(planned.elections)
             inv.confirm(_question(planned, client), target=client.target, basis=basis)
 
-        done = operations.balance_leaders(
+        result = operations.balance_leaders(
             client,
             topic or (),
             match or (),
@@ -219,34 +220,34 @@ def balance(
             timeout_s=inv.timeout_s(30),
             dry_run=dry_run,
         )
-    inv.emit(_result(done), lambda: balance_tables(done), changed=done.changed or out is not None)
-    done.require_balanced()
+    inv.emit(_balance_document(result), lambda: balance_tables(result), changed=result.changed or out is not None)
+    result.require_balanced()
 
 
 def _question(planned: LeaderBalance, client: ClusterClient) -> str:
-    todo = sum(row.result is ItemResult.WOULD_ELECT for row in planned.elections)
+    election_count = sum(row.result is ItemResult.WOULD_ELECT for row in planned.elections)
     if not planned.reorders:
         return (
-            f"Elect the preferred leaders of {counted(todo, 'partition')} on {client.target.name}? "
+            f"Elect the preferred leaders of {counted(election_count, 'partition')} on {client.target.name}? "
             "Clients pause briefly."
         )
     return (
         f"Reorder the replicas of {counted(len(planned.reorders), 'partition')} on {client.target.name}, "
-        f"and elect {counted(todo, 'leader')}? Clients pause briefly."
+        f"and elect {counted(election_count, 'leader')}? Clients pause briefly."
     )
 
 
-def _result(done: LeaderBalance) -> dict[str, Any]:
-    plan = done.plan
+def _balance_document(result: LeaderBalance) -> dict[str, Any]:
+    plan = result.plan
     return {
         "leader_changes": plan.leader_changes,
         "leader_lower_bound": plan.leader_lower_bound,
         "complete": plan.complete,
         "unmet": plan.unmet,
-        "reorders": len(done.reorders),
-        "brokers": jsonable(done.brokers),
-        "elections": jsonable(done.elections),
-        "failed": {str(tp): reason for tp, reason in sorted(done.failed.items())},
+        "reorders": len(result.reorders),
+        "brokers": jsonable(result.brokers),
+        "elections": jsonable(result.elections),
+        "failed": {str(tp): reason for tp, reason in sorted(result.failed.items())},
     }
 
 

@@ -1,4 +1,4 @@
-"""Sentences about elections: skipped partitions, and the certificate of a balance."""
+"""Sentences about elections: skipped partitions, and the changes and lower bound of a balance."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def certificate(planned: LeaderBalance) -> str:
     """Return how many preferred leaders change, and the lower bound."""
     plan = planned.plan
     if not plan.leader_changes:
-        todo = sum(row.result is ItemResult.WOULD_ELECT for row in planned.elections)
+        election_count = sum(row.result is ItemResult.WOULD_ELECT for row in planned.elections)
         text = "the preferred leaders are already balanced"
-        return text + (f"; to elect: {counted(todo, 'partition')} led by others" if todo else "")
+        return text + (f"; to elect: {counted(election_count, 'partition')} led by others" if election_count else "")
     changes = counted(plan.leader_changes, "partition")
     if plan.leader_changes <= plan.leader_lower_bound:
         return f"{changes} with another preferred leader; no plan needs fewer than {plan.leader_lower_bound:,}"

@@ -121,16 +121,16 @@ def _result_style(row: Mapping[str, Any]) -> str | None:
 
 def balance_tables(balance: LeaderBalance) -> list[Table]:
     """Return the leaders of each broker before and after, then the failed and skipped partitions."""
-    done = any(row.leaders_after is not None for row in balance.brokers)
-    key = "leaders_after" if done else "planned"
+    is_applied = any(row.leaders_after is not None for row in balance.brokers)
+    key = "leaders_after" if is_applied else "planned"
     largest = max((row.planned for row in balance.brokers), default=0)
     columns = [
         Column("broker", align="right", style=_down),
         Column("rack", show=str),
-        Column("leaders_before", "LEADERS NOW" if not done else "LEADERS BEFORE", align="right"),
-        Column("preferred_before", "PREFERRED NOW" if not done else "PREFERRED BEFORE", align="right"),
+        Column("leaders_before", "LEADERS NOW" if not is_applied else "LEADERS BEFORE", align="right"),
+        Column("preferred_before", "PREFERRED NOW" if not is_applied else "PREFERRED BEFORE", align="right"),
         Column("planned", align="right"),
-        *([Column("leaders_after", "LEADERS AFTER", align="right")] if done else []),
+        *([Column("leaders_after", "LEADERS AFTER", align="right")] if is_applied else []),
         Column("bar", " "),
     ]
     rows = [{**row, "bar": bar(row[key] or 0, largest, _BAR)} for row in jsonable(balance.brokers)]

@@ -52,7 +52,7 @@ def elect_unclean(
         )
         basis.check()
 
-    done = operations.elect_unclean(
+    result = operations.elect_unclean(
         client,
         state,
         chosen,
@@ -63,11 +63,13 @@ def elect_unclean(
         ignore_eligible=ignore_eligible,
         dry_run=dry_run,
     )
-    if not done.elections:
+    if not result.elections:
         output.note(f"{counted(len(chosen), 'partition')} checked, all with a leader")
-    rows = _rows(done.elections, done.losses, done.eligible)
-    inv.emit(rows, lambda: [Table(_COLUMNS, rows, empty="no election is needed")], changed=any_changed(done.elections))
-    require_elected(done.elections)
+    rows = _rows(result.elections, result.losses, result.eligible)
+    inv.emit(
+        rows, lambda: [Table(_COLUMNS, rows, empty="no election is needed")], changed=any_changed(result.elections)
+    )
+    require_elected(result.elections)
 
 
 def _names(losses: Sequence[UncleanLoss]) -> str:

@@ -106,10 +106,10 @@ def _tables(details: PlaybookDetails) -> list[Table]:
     rows = [{**jsonable(each), "default_text": _default(each)} for each in details.parameters]
     tables = [Table(parameters, rows, title=f"{details.name}: {details.description}".rstrip(": "))]
     for part, title in (("steps", None), ("on_failure", "on failure"), ("finally", "finally (always)")):
-        of_part = [each for each in details.steps if each.part == part]
-        if of_part or part == "steps":
+        part_steps = [each for each in details.steps if each.part == part]
+        if part_steps or part == "steps":
             first = None if rows or part != "steps" else tables.pop().title
-            tables.append(Table(steps, jsonable(of_part), title=title or first))
+            tables.append(Table(steps, jsonable(part_steps), title=title or first))
     return tables
 
 

@@ -69,7 +69,7 @@ def resume(
             at = _resume_point(state)
             state.prepare_resume(redo or (), skip or ())
             check_unsure(state)
-            run_target = _place(inv, state)
+            run_target = _recorded_target(inv, state)
             if not check_cluster(state, run_target.cluster_id):
                 output.warn(f"{run_target.name} is unreachable: cannot check that it is the run's cluster")
             if dry_run:
@@ -108,7 +108,7 @@ def _resume_point(state: RecordedRun) -> str:
     """Return the step at which the run resumes, for display."""
     from kctl.playbook.run.run_journal import without_items
 
-    failed = [key for key, done in state.done.items() if done.fatal]
+    failed = [key for key, outcome in state.done.items() if outcome.fatal]
     step_ids = [without_items(key) for key in [*state.open, *failed]]
     if step_ids:
         return max(step_ids, key=lambda key: key.count("/"))
@@ -116,8 +116,8 @@ def _resume_point(state: RecordedRun) -> str:
     return remaining[0] if remaining else "its end"
 
 
-def _place(inv: Invocation, state: RecordedRun) -> RunTarget:
-    """Return the run's cluster, unless the options choose another address."""
+def _recorded_target(inv: Invocation, state: RecordedRun) -> RunTarget:
+    """Return the run's cluster, at the address that the options choose, if any."""
     where = state.header["where"]
     if inv.context is None and inv.bootstrap_server is None:
         inv = replace(

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from kctl.playbook.run.run_settings import RunOutcome, RunSettings
     from kctl.protocol.security import Security
 
-_GRACE_S = 5.0  # for a program to exit at its timeout or an interrupt before it is killed
+_GRACE_S = 5.0  # for a program to exit after its timeout or an interrupt; then kctl kills it
 _CLASSES = {1: NotHealthy, 2: UsageError, 3: ConnectionFailed, 4: Refused}
 
 Secret = Annotated[
@@ -243,8 +243,8 @@ def _report(
 
     from kctl.playbook.run.report import RunReport, counts_of, status_of
 
-    def iso(moment: Any) -> str:
-        return str(moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"))
+    def iso(timestamp: Any) -> str:
+        return str(timestamp.isoformat(timespec="milliseconds").replace("+00:00", "Z"))
 
     failure = outcome.failure
     return RunReport(

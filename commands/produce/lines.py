@@ -56,7 +56,7 @@ class LineOptions:
 
 
 def line_parser(options: LineOptions) -> Parse | None:
-    """Return a function that makes a record of a line and its number; None if lines are values. Raises UsageError."""
+    """Return a function that makes a record from a line and its number; None if lines are values. Raises UsageError."""
     if options.is_generated:
         return _generated(options)
     if options.format is Format.JSON:
@@ -101,7 +101,7 @@ def _text(options: LineOptions) -> Parse | None:
         raise UsageError("--key and --key-separator cannot be combined")
     texts = options.headers_separators or ("\t", ",", ":")
     delimiter, between, equals = (parse_separator(text, name) for text, name in zip(texts, _SEPARATORS, strict=True))
-    how = TextFormat(
+    text_format = TextFormat(
         encoding=options.format.value,
         key_separator=None if options.key_separator is None else parse_separator(options.key_separator),
         key=_raw(options.key),
@@ -115,10 +115,10 @@ def _text(options: LineOptions) -> Parse | None:
         partition=options.partition,
         accept_missing=options.accept_missing,
     )
-    check_separators(how)
-    if how.plain:
+    check_separators(text_format)
+    if text_format.plain:
         return None
-    parse = text_parser(how)
+    parse = text_parser(text_format)
     return lambda line, _number: parse(line)
 
 

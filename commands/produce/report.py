@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kctl.records.produce.check import ProduceCheck
     from kctl.records.produce.options import ProduceOptions, ProduceResult
 
-_MAX_NAMED = 80  # characters; -o json has all
+_MAX_CHARS = 80  # characters; -o json has all
 _MAX_PARTITIONS = 12  # more are summarized; -o json has all
 
 
@@ -34,10 +34,10 @@ def speed(*, terminal: bool, quiet: bool) -> Iterator[Callable[[ProduceResult], 
 
         def show(result: ProduceResult) -> None:
             seconds = max(0.001, time.monotonic() - started)
-            done = result.acknowledged or 0
-            acknowledged = "" if result.acks == "0" else f" {done:,} acknowledged,"
+            acked_count = result.acknowledged or 0
+            acknowledged = "" if result.acks == "0" else f" {acked_count:,} acknowledged,"
             bar.update(
-                f"{counted(result.sent, 'record')} sent,{acknowledged} {done / seconds:,.0f} records/s,"
+                f"{counted(result.sent, 'record')} sent,{acknowledged} {acked_count / seconds:,.0f} records/s,"
                 f" {format_size(round(result.bytes / seconds))}/s"
             )
 
@@ -125,14 +125,14 @@ def partition_counts(rows: Sequence[Mapping[str, int]]) -> str:
     return " ".join(f"{row['partition']}:{row['records']}" for row in rows) or "-"
 
 
-def _named(lines: list[int]) -> str:
+def _line_numbers(lines: list[int]) -> str:
     """Return "line 3" or "lines 3-7,9"; only the first ones if there are very many."""
     if len(lines) == 1:
         return f"line {lines[0]}"
     text = ranges(lines)
-    if len(text) <= _MAX_NAMED:
+    if len(text) <= _MAX_CHARS:
         return f"lines {text}"
-    return f"{len(lines)} lines ({text[: text.rindex(',', 0, _MAX_NAMED)]}, …)"
+    return f"{len(lines)} lines ({text[: text.rindex(',', 0, _MAX_CHARS)]}, …)"
 
 
 def _failure(
@@ -140,12 +140,12 @@ def _failure(
 ) -> KctlError:
     details = {"not_acknowledged": spans(result.not_acknowledged)}
     if result.not_acknowledged:
-        beside = f"; {not_saved.message}" if not_saved is not None else ""
+        save_error = f"; {not_saved.message}" if not_saved is not None else ""
         if isinstance(error, NotAuthorized) and not result.acknowledged and not result.unknown:
             return error  # nothing was changed
-        named = _named(result.not_acknowledged)
+        lines = _line_numbers(result.not_acknowledged)
         return OperationFailed(
-            f"{named} not acknowledged ({result.failed} failed, {result.unknown} unknown): {result.error}{beside}",
+            f"{lines} not acknowledged ({result.failed} failed, {result.unknown} unknown): {result.error}{save_error}",
             hint=_hint(result, error, shortage),
             details=details,
         )

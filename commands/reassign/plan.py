@@ -1,4 +1,4 @@
-"""kctl topic reassign plan: the smallest set of moves that reaches the goals, with proof that it is minimal."""
+"""kctl topic reassign plan: the fewest moves that reach the goals, with a lower bound."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class PlanOptions:
     match: Annotated[
         list[str] | None,
         typer.Option(
-            "--match", "--topic-regex", metavar="REGEX", help="Plan only topics whose full name matches; repeatable."
+            "--match", "--topic-regex", metavar="REGEX", help="Plan only topics whose whole name matches; repeatable."
         ),
     ] = None
     topics_file: Annotated[

@@ -183,8 +183,8 @@ def _racks(plan: Plan, goals: Goals) -> list[Table]:
     if len(after) < 2:
         return []
     has_live = any(load.alive and load.rack is None for load in plan.after)
-    nameless = "(none)" if has_live else "(down)"  # the rack of a broker that is down is unknown
-    rows = [({"rack": new.rack or nameless}, old, new) for old, new in zip(before, after, strict=True)]
+    unnamed_rack = "(none)" if has_live else "(down)"  # the rack of a broker that is down is unknown
+    rows = [({"rack": new.rack or unnamed_rack}, old, new) for old, new in zip(before, after, strict=True)]
     columns = [Column("rack"), *_NUMBERS, Column("bar", " ")]
     return [Table(columns, _columns(rows, _measure(goals)), title="Racks")]
 
@@ -287,7 +287,7 @@ def _common_folders(plan: Plan) -> dict[int, int]:
 def _moves(plan: Plan, *, wide: bool) -> Table:
     visible = plan.changes if wide or len(plan.changes) <= _MOVES + 2 else plan.changes[:_MOVES]
     rows = []
-    cut = _common_folders(plan)
+    prefix_lengths = _common_folders(plan)
     for p, before, after, dirs_before, dirs in visible:
         tp, size = plan.cluster.tp(p), plan.cluster.size_bytes[p]
         row = {
@@ -297,7 +297,7 @@ def _moves(plan: Plan, *, wide: bool) -> Table:
             "after": after,
             "size_bytes": size if size >= 0 else None,
             "log_dirs": "; ".join(
-                f"{node}: {old[cut[node] :] if old else 'any'}{_ARROW}{new[cut[node] :]}"
+                f"{node}: {old[prefix_lengths[node] :] if old else 'any'}{_ARROW}{new[prefix_lengths[node] :]}"
                 for node, new in zip(after, dirs or (), strict=False)
                 for old in [dict(zip(before, dirs_before or (), strict=True)).get(node)]
                 if new

@@ -77,7 +77,7 @@ def options(
 
 
 class TerminalOperator:
-    """A terminal view of a run: warnings, notes, and one progress bar. title: of the bar."""
+    """A terminal view of a run: warnings, notes, and one progress bar with a title."""
 
     def __init__(self, title: str = "reassigning") -> None:
         self._title = title

@@ -162,7 +162,7 @@ def unfinished(result: RunResult) -> list[str]:
 
 
 def moved_note(result: RunResult) -> str:
-    """Return what a cancelled run had moved, and how to move it back."""
+    """Return what a canceled run had moved, and how to move it back."""
     one = result.reached == 1
     stay = (
         "1 partition was already moved and stays"

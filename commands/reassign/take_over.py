@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kctl.reassign.run.take_over import PlanInFlight
 
 _SHOWN = 20
-_VALUE = 40
+_MAX_VALUE_CHARS = 40
 
 
 def cancel_plan(inv: Invocation, plan: Path, *, dry_run: bool) -> None:
@@ -82,7 +82,7 @@ def _lines(in_flight: PlanInFlight) -> list[str]:
 
 def _setting_change(in_flight: PlanInFlight, row: ThrottleSetting) -> str:
     resource = Resource("topic" if row.kind == "topic" else "broker", row.name)
-    value = row.value if len(row.value) <= _VALUE else row.value[: _VALUE - 1] + "…"
+    value = row.value if len(row.value) <= _MAX_VALUE_CHARS else row.value[: _MAX_VALUE_CHARS - 1] + "…"
     change = "is deleted" if in_flight.throttle.before[resource][row.setting] is None else "loses the plan's replicas"
     return f"{row.kind} {row.name}: {row.setting}={value} {change}"
 

@@ -58,7 +58,9 @@ def batch_marks(row: Mapping[str, Any]) -> str:
     if row["delete_horizon"] is not None:
         marks.append("delete horizon")
     if row["magic"] < 0:
-        marks.append(f"MAGIC {row['magic']}" + (", CRC right as 2" if "CRC matches" in (row["damage"] or "") else ""))
+        marks.append(
+            f"MAGIC {row['magic']}" + (", CRC matches magic 2" if "CRC matches" in (row["damage"] or "") else "")
+        )
     elif not row["valid"]:
         marks.append("WRONG CRC")
     return " ".join(marks) or "-"

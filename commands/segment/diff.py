@@ -61,8 +61,8 @@ def _failure(report: DiffReport) -> str:
     if report.divergence is not None:
         return f"the replicas diverge at offset {report.divergence.offset}"
     if report.first.damaged or report.second.damaged:
-        which = report.first if report.first.damaged else report.second
-        return f"{which.path} is damaged"
+        damaged_side = report.first if report.first.damaged else report.second
+        return f"{damaged_side.path} is damaged"
     return "a replica lacks records"
 
 
@@ -105,11 +105,11 @@ _EPOCHS = [
     Column("second_start", "START IN SECOND", align="right"),
 ]
 _TRUNCATIONS = [
-    Column("leader", "IF IT LEADS"),
-    Column("follower", "THIS ONE"),
-    Column("offset", "IS CUT OFF AT", align="right"),
+    Column("leader", "IF LEADER IS"),
+    Column("follower", "FOLLOWER"),
+    Column("offset", "TRUNCATES TO", align="right"),
     Column("lost_offsets", "LOSES", align="right"),
-    Column("mends", "SAME AFTERWARDS"),
+    Column("mends", "EQUAL AFTERWARDS"),
 ]
 
 

@@ -63,21 +63,21 @@ def dump(ctx: typer.Context, options: DumpArguments) -> None:
     kctl segment dump 00000000000000000000.timeindex /var/kafka/replication-offset-checkpoint
     """
     inv = invocation(ctx)
-    chosen = _paths(options)
+    paths = _paths(options)
     _check_options(inv.output, options)
     if inv.output == "kafka":
-        _as_kafka_prints_it(chosen, options)
+        _print_kafka_text(paths, options)
     else:
-        _for_people_and_programs(inv, chosen, options)
+        _print_rows(inv, paths, options)
 
 
-def _check_options(chosen: str | None, arguments: DumpArguments) -> None:
+def _check_options(output_format: str | None, arguments: DumpArguments) -> None:
     """Raise UsageError for an option that the output format does not support."""
-    others = _NOT_FOR_KAFKA if chosen == "kafka" else _ONLY_FOR_KAFKA
-    for name in others:
+    unsupported = _NOT_FOR_KAFKA if output_format == "kafka" else _ONLY_FOR_KAFKA
+    for name in unsupported:
         if getattr(arguments, name) not in {None, False, 1}:
             option = f"--{name.replace('_', '-')}"
-            if chosen == "kafka":
+            if output_format == "kafka":
                 raise UsageError(f"{option} is not supported with -o kafka", hint="use `-o json`")
             raise UsageError(f"{option} requires -o kafka", hint=f"add `-o kafka`, or remove {option}")
 
@@ -102,7 +102,7 @@ def _logs_of(folder: str) -> list[str]:
 # --- -o kafka -------------------------------------------------------------------------------------------------------
 
 
-def _as_kafka_prints_it(names: list[str], arguments: DumpArguments) -> None:
+def _print_kafka_text(names: list[str], arguments: DumpArguments) -> None:
     from kctl.segment.dump.kafka_text import KafkaText
 
     text = KafkaText(_kafka_options(arguments), output.raw_writer(), _processes(arguments.jobs))
@@ -122,7 +122,7 @@ def _as_kafka_prints_it(names: list[str], arguments: DumpArguments) -> None:
         for error in text.unreadable[:-1]:
             output.warn(error.message)
         raise text.unreadable[-1]
-    _end(text.finding_count - text.undecoded_count + mismatches, text.undecoded_count)
+    _raise_problems(text.finding_count - text.undecoded_count + mismatches, text.undecoded_count)
 
 
 def _processes(jobs: int) -> Processes | None:
@@ -176,7 +176,7 @@ def _parser(arguments: DumpArguments) -> tuple[Parser | None, bool]:
 # --- tables, JSON Lines, CSV ----------------------------------------------------------------------------------------
 
 
-def _for_people_and_programs(inv: Invocation, names: list[str], arguments: DumpArguments) -> None:
+def _print_rows(inv: Invocation, names: list[str], arguments: DumpArguments) -> None:
     from kctl.segment.dump.dump import DumpOptions, DumpRun, row_types
     from kctl.segment.log.partition import offset_of
 
@@ -208,7 +208,7 @@ def _for_people_and_programs(inv: Invocation, names: list[str], arguments: DumpA
         blocks = inv.output == "wide" or columns["RecordRow"] in (METADATA_COLUMNS, COORDINATOR_COLUMNS)
         titles = len(paths) > 1 or any(path.suffix == ".log" and offset_of(path) is None for path in paths)
         _tables(_without_remarks(run.rows()), columns, titles=titles, blocks=blocks)
-    _end(run.damaged, run.undecoded)
+    _raise_problems(run.damaged, run.undecoded)
 
 
 def _texts(run: DumpRun) -> Iterator[Row | bytes | None]:
@@ -283,12 +283,12 @@ def _tables(rows: Iterator[Row | None], columns: Mapping[str, list[Column]], *, 
             if titles or table_count:
                 output.heading(key[1])
             table_count += 1
-        stream(map(_marked, group), columns[key[0].__name__] if key else [], blocks=blocks)
+        stream(map(_with_marks, group), columns[key[0].__name__] if key else [], blocks=blocks)
     if not table_count:
         output.note("nothing to show")
 
 
-def _marked(row: Row | None) -> dict[str, Any] | None:
+def _with_marks(row: Row | None) -> dict[str, Any] | None:
     json_row: dict[str, Any] | None = output.jsonable(row)
     return {**json_row, "marks": batch_marks(json_row)} if json_row and json_row["kind"] == "batch" else json_row
 
@@ -306,7 +306,7 @@ def _without_remarks(rows: Iterator[Row | None]) -> Iterator[Row | None]:
             yield row
 
 
-def _end(damaged: int, undecoded: int) -> None:
+def _raise_problems(damaged: int, undecoded: int) -> None:
     """Raise NotHealthy for damage, and for records that could not be decoded."""
     problems = []
     if damaged:

@@ -79,7 +79,7 @@ def _bytes(key: str) -> bytes:
 
 
 class _SearchTarget:
-    """The target of a search."""
+    """The record to search for: by offset, timestamp or key."""
 
     def __init__(
         self, offset: int | None, timestamp: str | None, key: str | None, *, indexes: bool, limit: int
@@ -116,16 +116,16 @@ def _tables(results: Sequence[SearchResult]) -> Iterator[Table]:
         if each.place is not None:
             record = jsonable(each.place.record)
             yield Table(lean(RECORD_COLUMNS, [record]), [record], title=each.path)
-            yield Table([Column("what", "FOUND"), Column("text", "AT")], list(_where(each)))
+            yield Table([Column("what", "FOUND"), Column("text", "AT")], list(_place_rows(each)))
         if each.place is not None or len(results) == 1:
             yield Table([Column("step", "HOW")], [{"step": text} for text in _steps(each)])
 
 
-def _where(results: SearchResult) -> Iterator[dict[str, Any]]:
-    assert results.place is not None
-    batch = results.place.batch
-    yield {"what": "segment", "text": results.place.segment}
-    yield {"what": "position", "text": str(results.place.position)}
+def _place_rows(result: SearchResult) -> Iterator[dict[str, Any]]:
+    assert result.place is not None
+    batch = result.place.batch
+    yield {"what": "segment", "text": result.place.segment}
+    yield {"what": "position", "text": str(result.place.position)}
     count = "" if batch.count is None else f", {_number(batch.count, 'record')}"
     size = f"{format_size(batch.size_bytes)}, {batch.codec}"
     yield {"what": "batch", "text": f"offsets {batch.base_offset} to {batch.last_offset}{count}, {size}"}
@@ -133,21 +133,21 @@ def _where(results: SearchResult) -> Iterator[dict[str, Any]]:
         yield {"what": "leader epoch", "text": str(batch.partition_leader_epoch)}
     if batch.producer_id is not None:
         yield {"what": "producer", "text": f"{batch.producer_id}, epoch {batch.producer_epoch}"}
-    if not results.place.record.valid:
-        yield {"what": "valid", "text": f"no: {_invalid(results.place)}"}
-    if results.reason:
-        yield {"what": "note", "text": results.reason}
+    if not result.place.record.valid:
+        yield {"what": "valid", "text": f"no: {_invalid(result.place)}"}
+    if result.reason:
+        yield {"what": "note", "text": result.reason}
 
 
 def _invalid(place: RecordPlace) -> str:
     return "the CRC of the record does not match" if place.batch.valid else "the CRC of the batch does not match"
 
 
-def _steps(results: SearchResult) -> Iterator[str]:
-    for use in results.indexes:
+def _steps(result: SearchResult) -> Iterator[str]:
+    for use in result.indexes:
         yield f"{Path(use.file).name}: {_entry(use)}{'' if use.used else ': wrong, ignored'}"
-    many = _number(results.scanned_batches, "batch", "batches")
-    yield f"log read from position {results.scanned_from} on: {many}, {format_size(results.scanned_bytes)}"
+    batches = _number(result.scanned_batches, "batch", "batches")
+    yield f"log read from position {result.scanned_from} on: {batches}, {format_size(result.scanned_bytes)}"
 
 
 def _number(count: int, one: str, many: str | None = None) -> str:
@@ -163,19 +163,19 @@ def _entry(use: IndexUse) -> str:
 
 
 def _judge(results: Sequence[SearchResult], text: str, *, printed: int | None = None) -> None:
-    """Print damage, and raise if the search failed. shown: number of records printed by --all."""
+    """Print damage, and raise if the search failed. printed: number of records printed by --all."""
     for each in (each for one in results for each in one.damage):
         output.warn(each)
-    passed = sum(map(_passed_over, results))
-    bad = [each.place for each in results if each.place is not None and not each.place.record.valid]
-    if passed:
+    skipped = sum(map(_skipped_damage, results))
+    invalid = [each.place for each in results if each.place is not None and not each.place.record.valid]
+    if skipped:
         # Offsets are unique, whatever damage precedes the record.
         certain = all(each.exact for each in results) and text.startswith("offset ")
         hint = "the record found has exactly this offset" if certain else "the record may have been in the damaged part"
-        raise NotHealthy(f"skipped damage in {_number(passed, 'place')}", hint=hint)
-    if bad:
+        raise NotHealthy(f"skipped damage in {_number(skipped, 'place')}", hint=hint)
+    if invalid:
         raise NotHealthy(
-            f"the record was found, but {_invalid(bad[0])}", hint="its content may differ from what was written"
+            f"the record was found, but {_invalid(invalid[0])}", hint="its content may differ from what was written"
         )
     if not printed and all(each.place is None for each in results):
         where = f" in {len(results)} partitions" if len(results) > 1 else ""
@@ -183,11 +183,11 @@ def _judge(results: Sequence[SearchResult], text: str, *, printed: int | None = 
         raise NotFound(f"{text} was not found{where}{reason}")
 
 
-def _passed_over(results: SearchResult) -> int:
-    """Return the number of damaged places, except a wrong CRC of the batch of the record found."""
-    own = None if results.place is None or results.place.batch.valid else results.place
-    start = "" if own is None else f"{own.segment} at {own.position}: "
-    return len([each for each in results.damage if own is None or not each.startswith(start)])
+def _skipped_damage(result: SearchResult) -> int:
+    """Return the number of damaged places, except a wrong CRC of the matching record's own batch."""
+    match = None if result.place is None or result.place.batch.valid else result.place
+    start = "" if match is None else f"{match.segment} at {match.position}: "
+    return len([each for each in result.damage if match is None or not each.startswith(start)])
 
 
 def _every_record(inv: Invocation, logs: Sequence[PartitionLog], key: bytes, limit: int) -> None:

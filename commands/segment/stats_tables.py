@@ -247,8 +247,12 @@ _OPEN_COLUMNS = [
 ]
 
 
-_NOW = {"log_start_offset": "by log start", "retention_bytes": "by bytes", "retention_ms": "by time"}
-_KEPT = {"future_timestamp": "future timestamp", "high_watermark": "high watermark", "empty_active": "empty, active"}
+_DELETION_REASONS = {"log_start_offset": "by log start", "retention_bytes": "by bytes", "retention_ms": "by time"}
+_RETENTION_REASONS = {
+    "future_timestamp": "future timestamp",
+    "high_watermark": "high watermark",
+    "empty_active": "empty, active",
+}
 
 
 def _segments(statistics: Row, log: str) -> Table:
@@ -265,7 +269,7 @@ def _segments(statistics: Row, log: str) -> Table:
     if statistics["retention_ms"] is not None:
         columns.append(Column("deletable_at", "DELETABLE AT", show=_short_time))
     if limited or any(row["deletable_now"] for row in rows):
-        columns.append(Column("deletable_now", "DELETABLE NOW", show=lambda reason: _NOW[reason]))
+        columns.append(Column("deletable_now", "DELETABLE NOW", show=lambda reason: _DELETION_REASONS[reason]))
     if limited:
         columns.append(Column("pinned", "KEPT BY"))
     limits = []
@@ -278,10 +282,16 @@ def _segments(statistics: Row, log: str) -> Table:
 
 
 def _latest(row: Row) -> str | None:
-    moment = row["largest_timestamp"]
-    return None if moment is None else f"{_short_time(moment)}{' (of the file)' if row['timestamp_from_file'] else ''}"
+    timestamp = row["largest_timestamp"]
+    return (
+        None
+        if timestamp is None
+        else f"{_short_time(timestamp)}{' (of the file)' if row['timestamp_from_file'] else ''}"
+    )
 
 
 def _pin_text(row: Row) -> str | None:
     pin: str | None = row["pinned_by"]
-    return f"segment {row['pinned_by_segment']}" if pin == "earlier_segment" else _KEPT[pin] if pin else None
+    return (
+        f"segment {row['pinned_by_segment']}" if pin == "earlier_segment" else _RETENTION_REASONS[pin] if pin else None
+    )

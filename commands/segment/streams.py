@@ -21,8 +21,8 @@ _OPTIONAL = frozenset({"headers", "control"})
 
 def lean(columns: Sequence[Column], rows: Iterable[Mapping[str, Any]]) -> list[Column]:
     """Return the columns without optional columns that are empty in all rows."""
-    listed = list(rows)
-    return [each for each in columns if each.key not in _OPTIONAL or any(row[each.key] for row in listed)]
+    row_list = list(rows)
+    return [each for each in columns if each.key not in _OPTIONAL or any(row[each.key] for row in row_list)]
 
 
 def stream(rows: Iterator[Any | None], columns: Sequence[Column], *, blocks: bool) -> None:
@@ -43,18 +43,18 @@ def stream(rows: Iterator[Any | None], columns: Sequence[Column], *, blocks: boo
     if blocks and sys.stdout.isatty() and not _fits(first_rows, visible):
         _blocks(everything, columns)
         return
-    left_out = [each.key for each in columns if each not in visible]
+    omitted_keys = [each.key for each in columns if each not in visible]
     later: list[Any] = []
-    output.stream(_until(everything, left_out, later), visible, None)
+    output.stream(_until(everything, omitted_keys, later), visible, None)
     if later:
         output.write_line("")
         output.stream(chain(later, everything), columns, None)
 
 
-def _until(rows: Iterator[Any | None], left_out: Sequence[str], later: list[Any]) -> Iterator[Any | None]:
+def _until(rows: Iterator[Any | None], omitted_keys: Sequence[str], later: list[Any]) -> Iterator[Any | None]:
     """Yield rows while the omitted columns are empty. The first other row is appended to `later`."""
     for row in rows:
-        if row is not None and any(row[key] for key in left_out):
+        if row is not None and any(row[key] for key in omitted_keys):
             later.append(row)
             return
         yield row
@@ -79,8 +79,8 @@ def _fits(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column]) -> bool:
 
 def _blocks(rows: Iterable[Any | None], columns: Sequence[Column]) -> None:
     """Print each row as lines of "name  value", with an empty line between rows. Omit empty optional columns."""
-    name = max(len(each.title) for each in columns)
-    value_width = max(shutil.get_terminal_size().columns - name - 2, 20)
+    name_width = max(len(each.title) for each in columns)
+    value_width = max(shutil.get_terminal_size().columns - name_width - 2, 20)
     started = False
     for row in rows:
         if row is None:
@@ -91,4 +91,4 @@ def _blocks(rows: Iterable[Any | None], columns: Sequence[Column]) -> None:
         started = True
         for each in lean(columns, [row]):
             for number, line in enumerate(wrap(_text(each, row), value_width)):
-                output.write_line(f"{'' if number else each.title.lower():{name}}  {line}")
+                output.write_line(f"{'' if number else each.title.lower():{name_width}}  {line}")

@@ -72,7 +72,7 @@ class Spark(ReportEngine):
 
 @contextmanager
 def starting(inv: Invocation, *, lines_every_s: float | None = None) -> Iterator[output.Progress | None]:
-    """Yield a progress display; None with -v, whose log would break a bar, and without a terminal and lines."""
+    """Yield a progress display; None with -v, whose log would break a bar, or if neither a bar nor lines can appear."""
     if inv.verbose or not (lines_every_s or sys.stderr.isatty()):
         yield None
         return

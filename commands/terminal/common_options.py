@@ -90,7 +90,7 @@ def help_record(param: Any, ctx: typer.Context) -> tuple[str, str] | None:
 class CommonOptionsHelp:
     """A mixin for the help of commands: description, examples, and the command's own options.
 
-    The root lists the global options, other commands refer to it.
+    The root lists the global options; other commands refer to it.
     """
 
     help: str | None

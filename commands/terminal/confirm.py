@@ -30,7 +30,7 @@ def ask_word(prompt: str) -> str:
 def confirm(question: str, *, yes: bool) -> None:
     """Ask "question [y/N]" on a terminal. Raises NotConfirmed unless the answer is yes, or without a terminal.
 
-    Ctrl-C is KeyboardInterrupt (exit 130); the end of input is a no.
+    Ctrl-C raises KeyboardInterrupt (exit 130); the end of input counts as no.
     """
     if yes:
         return

@@ -80,8 +80,8 @@ class Invocation:
     def connect(self, *, timeout_s: float = 30.0) -> ClusterClient:
         """Return a client of the selected cluster, for use in `with`.
 
-        timeout_s: of a request, unless --timeout is set, up to five minutes: a command that moves data for a day must
-        not wait a day for an unresponsive broker.
+        timeout_s: the timeout of a request, unless --timeout is set. A larger --timeout counts as five minutes: a
+        command that moves data for a day must not wait a day for an unresponsive broker.
         """
         from kctl.protocol.client import connect
 
@@ -255,7 +255,7 @@ class KctlGroup(CommonOptionsHelp, TyperGroup):
 class CommandGroup(typer.Typer):
     """A Typer app for one group of commands: plain help, no completion options, common options everywhere.
 
-    help: of a group within a group; kctl.commands.app has the text of the others.
+    help: only for a group within a group; kctl.commands.app has the help of the others.
     """
 
     def __init__(self, help: str = "") -> None:  # noqa: A002 - Typer's own name

@@ -1,7 +1,7 @@
 """The commands of kctl as operations of playbooks: described by their own parameters, run in this process.
 
 A command's `-o json` output is the result, and its stderr lines are notes. So an operation does exactly what the
-command line does, without a second process that would outlive this one when it is killed.
+command line does, without a second process that would go on running if kctl were killed.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _operation_name(path: Sequence[str]) -> str:
 def find(name: str) -> Operation:
     """See Operations."""
     path, command = _command(name)
-    arguments = tuple(_argument(name, param) for name, param in _builtin(command).items())
+    arguments = tuple(_argument(name, param) for name, param in _parameters(command).items())
     dry_run = any("--dry-run" in param.opts for param in command.params)
     return Operation(
         name=name,
@@ -121,7 +121,7 @@ def _group(name: str) -> Any:
     return app.load(name)
 
 
-def _builtin(command: Any) -> dict[str, Any]:
+def _parameters(command: Any) -> dict[str, Any]:
     """Return the parameters by name, without common options and options that the run sets."""
     excluded = {"--dry-run", "--help", *_WITHOUT_END}
     if any(_WITHOUT_END.intersection(param.opts) for param in command.params):
@@ -172,7 +172,7 @@ def _kind(param: Any) -> Kind:
 def command_line(operation: Operation, arguments: Mapping[str, Any]) -> list[str]:
     """See Operations. Options are written as `--name=value`, so that no value can be mistaken for an option."""
     _, command = _command(operation.name)
-    params = _builtin(command)
+    params = _parameters(command)
     options: list[str] = []
     positional: list[str] = []
     for name in arguments:
@@ -205,8 +205,8 @@ def _suggestion(name: str, parameters: Mapping[str, object]) -> str:
 def _flag(operation: Operation, param: Any, value: Any) -> list[str]:
     if not isinstance(value, bool):
         raise UsageError(f"{operation.name}: {param.name} is true or false, not {value!r}")
-    names_ = param.opts if value else param.secondary_opts
-    return [max(names_, key=len)] if names_ else []
+    spellings = param.opts if value else param.secondary_opts
+    return [max(spellings, key=len)] if spellings else []
 
 
 def _texts(operation: Operation, argument: Argument, value: Any) -> list[str]:

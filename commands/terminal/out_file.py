@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kctl.commands.terminal.invocation import Invocation
 
 
-# The first bytes of the reports that kctl writes.
+# Texts in the first bytes of the reports that kctl writes.
 HTML_REPORT = (b"<!DOCTYPE html>", b"<title>kctl report</title>")
 JUNIT_REPORT = (b"<?xml", b"<testsuites name=", b'<property name="status"')
 _HEAD_BYTES = 4096

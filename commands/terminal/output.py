@@ -59,9 +59,10 @@ def emit(
 ) -> None:
     """Write `result` to stdout in the requested format, one of FORMATS (None: table).
 
-    tables: for `table`; a callable is called only then. The other formats are rendered from `result` itself, or CSV
-    from csv_rows: the rows of the main table, if `result` contains lists of rows. row_type: type of the rows, so that
-    an empty CSV has a header. After a broken pipe (`| true`) the command continues, so its exit code does not change.
+    tables: for `table` and `wide`; a callable is called only then. The other formats are rendered from `result`. If
+    `result` contains lists of rows, CSV is rendered from csv_rows: the rows of the main table. row_type: type of the
+    rows, so that an empty CSV has a header. After a broken pipe (`| true`) the command continues, so its exit code does
+    not change.
     """
     try:
         _write(result if csv_rows is None or output != "csv" else csv_rows(), tables, output, row_type)

@@ -1,6 +1,6 @@
 """Output on streams whose encoding lacks characters, without errors.
 
-Missing characters are written in ASCII: kctl's own signs (an ellipsis, arrows, box lines) as similar characters, all
+Missing characters are written in ASCII: kctl's own symbols (an ellipsis, arrows, box lines) as similar characters, all
 others as escapes (`\\u017c`), so that two names never look alike. A codec error handler does this for every writer. An
 error handler that the user chose (PYTHONIOENCODING=latin-1:replace) stays.
 """
@@ -12,7 +12,7 @@ import sys
 from typing import Any, TextIO
 
 _HANDLER = "kctl.shown"
-_LOOKS = {
+_LOOK_ALIKES = {
     "…": "...", "→": "->", "←": "<-", "↔": "<->", "⇒": "=>", "\xab": '"', "\xbb": '"', "‹": "'", "›": "'",
     "“": '"', "”": '"', "„": '"', "‘": "'", "’": "'", "–": "-", "—": "-", "−": "-", "‐": "-", "‑": "-",
     "×": "x", "·": "*", "•": "*", "÷": "/", "±": "+-", "≤": "<=", "≥": ">=", "≈": "~", "≠": "!=",
@@ -43,9 +43,9 @@ def _replace_unencodable(exc: UnicodeError) -> tuple[str, int]:
 
 
 def _ascii(char: str) -> str:
-    look = _LOOKS.get(char) or _LEVELS.get(char)
-    if look is not None:
-        return look
+    look_alike = _LOOK_ALIKES.get(char) or _LEVELS.get(char)
+    if look_alike is not None:
+        return look_alike
     if "\u2500" <= char <= "\u257f":
         return "-" if char in "─━┄┅┈┉╌╍═╴╶╸╺╼╾" else "|" if char in "│┃┆┇┊┋╎╏║╵╷╹╻╽╿" else "+"
     if "\u2580" <= char <= "\u259f":

@@ -16,7 +16,7 @@ _FIRST_LINE_S = 5.0
 
 
 class Progress(Protocol):
-    """Progress of a long operation. total: None: unknown."""
+    """Progress of a long operation. total: None if unknown."""
 
     def update(self, message: str, done: float | None = None, total: float | None = None) -> None: ...
 

@@ -132,9 +132,9 @@ def _padding(texts: Sequence[str]) -> int:
 
 
 class TableWriter:
-    """Writes rows one after the other.
+    """A writer of rows, one after the other.
 
-    For pipes they are padded with spaces and never cut. On a terminal they are colored and fitted to the width; times
+    For pipes, rows are padded with spaces and never cut. On a terminal, they are colored and fitted to the width; times
     lose their milliseconds if words would be broken, paths that would wrap lose their beginning, and a row that cannot
     be fitted is left to the terminal to wrap.
     """

@@ -19,7 +19,7 @@ from kctl.commands.terminal.output_encoding import escaped, is_utf8
 # The first characters of a formula in spreadsheets (OWASP, "CSV Injection"), also in their full-width forms.
 _FORMULA = frozenset("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
 _NUMBER = re.compile(r"[-+]?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
-_protected = False  # by --csv-safe
+_protected = False  # set by --csv-safe
 _QUOTED = re.compile(r'[",\r\n]')
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 
@@ -79,7 +79,7 @@ def protect_csv(*, on: bool) -> None:
     A cell that a spreadsheet would run as a formula gets an apostrophe in front, which spreadsheets do not show.
     Numbers stay numbers.
     """
-    global _protected  # noqa: PLW0603 - of the process, as stdout is
+    global _protected  # noqa: PLW0603 - per process, like stdout
     _protected = on
 
 

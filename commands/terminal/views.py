@@ -21,7 +21,7 @@ MAX_LAG_HELP = (
     "Exit 1 if a row has more than N unread messages, or an offset beyond the end of the log; "
     "exit 4 if no lag is known."
 )
-_NAMED = 5
+_MAX_LINES = 5
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
@@ -66,7 +66,7 @@ def split_failures(results: Mapping[_Key, _Value | KctlError]) -> tuple[dict[_Ke
 
 
 def warn_if_overruled(name: str) -> None:
-    """Warn that KCTL_CONTEXT overrides the context that has just become current."""
+    """Warn if KCTL_CONTEXT overrides the context that has just become current."""
     from kctl.contexts.choose import list_contexts, overruled_by
 
     override = overruled_by(name)
@@ -173,9 +173,11 @@ def beyond_end(rows: Sequence[Any]) -> list[str]:
     from kctl.lag.gate import row_name
 
     ahead = [row for row in rows if row.ahead]
-    lines = [f"{row_name(row)}: {_beyond(row)}; the topic was recreated or the log truncated" for row in ahead[:_NAMED]]
-    if len(ahead) > _NAMED:
-        lines.append(f"and {len(ahead) - _NAMED:,} more commits beyond the end of the log")
+    lines = [
+        f"{row_name(row)}: {_beyond(row)}; the topic was recreated or the log truncated" for row in ahead[:_MAX_LINES]
+    ]
+    if len(ahead) > _MAX_LINES:
+        lines.append(f"and {len(ahead) - _MAX_LINES:,} more commits beyond the end of the log")
     return lines
 
 

@@ -38,7 +38,7 @@ class PassOutput:
 
 
 class Watching:
-    """Passes with a pause between them. Raises UsageError for an invalid pause or format."""
+    """A loop of passes with a pause between them. Raises UsageError for an invalid pause or format."""
 
     def __init__(self, inv: Invocation, interval: str, option_name: str = "--watch") -> None:
         """option_name: the option, for errors."""
@@ -57,7 +57,7 @@ class Watching:
     ) -> NoReturn:
         """Repeat until Ctrl-C, which exits with 130. warnings: printed with every pass.
 
-        A failed pass is reported and retried, but not for invalid input, and not for a failed login, which could lock
+        A failed pass is reported and retried, except for invalid input and failed logins: repeated logins could lock
         the account.
         """
         self._warnings = warnings

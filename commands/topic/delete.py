@@ -32,7 +32,7 @@ def delete(
 ) -> None:
     """Delete topics and all their data, and wait for completion.
 
-    Shows first what will be lost: size, consumer groups that read the topic, and time of the newest record.
+    First shows what will be lost: size, consumer groups that read the topic, and time of the newest record.
 
     # Show the data and the groups that a deletion affects
     kctl topic delete orders --dry-run

@@ -100,7 +100,7 @@ def _tables(described: DescribedTopics, problems: Sequence[PartitionProblem]) ->
 
 
 def _rows(topic: TopicDescription, at_min_isr: bool = False) -> list[dict[str, Any]]:
-    """Return the rows of a topic. at_min_isr: mark this also if all replicas are in sync."""
+    """Return the rows of a topic. at_min_isr: also mark "at min ISR" if all replicas are in sync."""
     return [{**row, "marks": _marks(row, at_min_isr)} for row in jsonable(topic.partitions)]
 
 
@@ -113,18 +113,18 @@ def csv_rows(topics: Sequence[TopicDescription]) -> list[dict[str, Any]]:
 
 
 def _columns(topics: Sequence[TopicDescription]) -> list[Column]:
-    sized = any(p.size_bytes is not None for topic in topics for p in topic.partitions)
-    measured = any(p.offsets is not None for topic in topics for p in topic.partitions)
+    has_sizes = any(p.size_bytes is not None for topic in topics for p in topic.partitions)
+    has_offsets = any(p.offsets is not None for topic in topics for p in topic.partitions)
     columns = [
         Column("partition", align="right"),
         Column("leader", align="right"),
         Column("replicas"),
         Column("isr", "ISR"),
     ]
-    if sized:
+    if has_sizes:
         columns.append(Column("size_bytes", "SIZE", show=format_size, align="right"))
         columns.append(Column("leader_size_bytes", "ONE COPY", show=format_size, align="right", wide=True))
-    if measured:
+    if has_offsets:
         columns += [
             Column("offsets.log_start_offset", "START", align="right"),
             Column("offsets.log_end_offset", "END", align="right"),
@@ -132,8 +132,12 @@ def _columns(topics: Sequence[TopicDescription]) -> list[Column]:
             Column("offsets.first_timestamp", "FIRST", wide=True),
             Column("offsets.max_timestamp", "NEWEST"),
         ]
-    marked = any(row["marks"] for topic in topics for row in _rows(topic))
-    return [*columns, Column("marks", style=_mark_style, words=True)] if marked or not (sized or measured) else columns
+    has_marks = any(row["marks"] for topic in topics for row in _rows(topic))
+    return (
+        [*columns, Column("marks", style=_mark_style, words=True)]
+        if has_marks or not (has_sizes or has_offsets)
+        else columns
+    )
 
 
 def tables(topic: TopicDescription) -> list[Table]:

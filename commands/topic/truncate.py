@@ -68,7 +68,9 @@ def truncate(ctx: typer.Context, options: TruncateArguments) -> None:
     inv = invocation(ctx)
     _check(options)
     with inv.connect() as client:
-        state, offsets = _of_options(client, options) if options.file is None else _of_file(client, options.file)
+        state, offsets = (
+            _offsets_from_options(client, options) if options.file is None else _offsets_from_file(client, options.file)
+        )
         basis = unchanged.topics(client, {tp.topic for tp in offsets}, state=state)
         plan = plan_truncate(client, state, offsets)
         to_delete = [row for row in plan if row.result is ItemResult.WOULD_DELETE]
@@ -102,7 +104,7 @@ def _check(options: TruncateArguments) -> None:
         raise UsageError("-f FILE already selects the partitions", hint="omit topic names, --match and --partition")
 
 
-def _of_file(client: ClusterClient, file: Path) -> tuple[ClusterState, dict[TopicPartition, int]]:
+def _offsets_from_file(client: ClusterClient, file: Path) -> tuple[ClusterState, dict[TopicPartition, int]]:
     from kctl.cluster.topics import choose_to_change
     from kctl.topics.offset_file import read_offset_file
 
@@ -111,7 +113,9 @@ def _of_file(client: ClusterClient, file: Path) -> tuple[ClusterState, dict[Topi
     return state, offsets
 
 
-def _of_options(client: ClusterClient, options: TruncateArguments) -> tuple[ClusterState, dict[TopicPartition, int]]:
+def _offsets_from_options(
+    client: ClusterClient, options: TruncateArguments
+) -> tuple[ClusterState, dict[TopicPartition, int]]:
     from kctl.base.timestamps import parse_timestamp
     from kctl.cluster.partition_numbers import parse_each
     from kctl.cluster.topics import choose_to_change, chosen_partitions

@@ -208,7 +208,7 @@ class HangingOptions:
 @app.command()
 @takes_options(HangingOptions)
 def hanging(ctx: typer.Context, options: HangingOptions) -> None:
-    """Find hanging transactions: open too long, with no coordinator.
+    """Find hanging transactions, which no coordinator will end.
 
     read_committed consumers cannot read past a hanging transaction. Exits 1 if there are any. To end one, use
     `abort`.

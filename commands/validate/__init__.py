@@ -1,1 +1,1 @@
-"""kctl validate: prove the reliability of a cluster."""
+"""kctl validate: inject faults into a cluster, and verify its guarantees."""

@@ -64,7 +64,7 @@ class ValidateOptions:
     dry_run: DryRun = False
 
     def validation_options(self) -> ValidationOptions:
-        """Return the request. Raises UsageError."""
+        """Return the parsed options. Raises UsageError."""
         from kctl.base.units import parse_duration_ms
         from kctl.errors import UsageError
         from kctl.validate.plan import ValidationOptions

@@ -34,7 +34,7 @@ _LINES_EVERY_S = 15.0
 
 
 class _Progress:
-    """Reports progress, on the progress bar if there is one."""
+    """A reporter of progress, on the progress bar if there is one."""
 
     def __init__(self) -> None:
         self.bar: output.Progress | None = None
@@ -104,15 +104,15 @@ def run_scenarios(
     _raise(failed, unwritten)
     for budget in value["unmeasured"]:
         output.warn(unmeasured_line(budget))
-    broken = [result.scenario for result in results if not result.verdict.ok]
-    if broken:
-        raise NotHealthy(f"{', '.join(broken)}: violations found", hint=f"see the evidence in {run.folder}")
+    violated = [result.scenario for result in results if not result.verdict.ok]
+    if violated:
+        raise NotHealthy(f"{', '.join(violated)}: violations found", hint=f"see the evidence in {run.folder}")
     if value["unmeasured"]:
         raise NotHealthy("not every budget was measured", hint="run a scenario whose fault the budget applies to")
 
 
 def run_matrix(inv: Invocation, hooks: Path | None, report: Path | None, *, dry_run: bool) -> None:
-    """Run the matrix. Raises NotHealthy if a set-up broke its promise, or the fault had no effect."""
+    """Run the matrix. Raises NotHealthy if a setup broke its promise, or if the fault had no effect."""
     from kctl.validate.matrix import SCENARIO
     from kctl.validate.matrix import run_matrix as carry_out
     from kctl.validate.plan import WAIT_S, ValidationOptions
@@ -143,7 +143,7 @@ def run_matrix(inv: Invocation, hooks: Path | None, report: Path | None, *, dry_
         output.warn(doubt)
     _raise(failed, unwritten)
     if not matrix.ok:
-        raise NotHealthy("a set-up did not behave as promised", hint=f"see the evidence in {run.folder}")
+        raise NotHealthy("a setup did not behave as promised", hint=f"see the evidence in {run.folder}")
 
 
 @contextmanager
@@ -203,8 +203,8 @@ def _clean_earlier(
     injection = recovery_control(client.metadata(()).brokers, cluster_id, hooks, target)
     with interrupt_when_terminated(), output.progress("cleaning up", lines_every_s=_LINES_EVERY_S) as bar:
         for remains in clean_earlier(injection, target, cluster_id, progress=bar.update, start_s=start_s):
-            took = ", ".join([*remains.topics, *(f"{'broker ' * node.isdigit()}{node}" for node in remains.nodes)])
-            output.note(f"cleaned up after an earlier validation: {took}; its evidence is in {remains.evidence}")
+            parts = ", ".join([*remains.topics, *(f"{'broker ' * node.isdigit()}{node}" for node in remains.nodes)])
+            output.note(f"cleaned up after an earlier validation: {parts}; its evidence is in {remains.evidence}")
 
 
 @contextmanager

@@ -69,12 +69,12 @@ def question(plan: ValidationPlan) -> str:
 
 def result_tables(rows: Sequence[Mapping[str, Any]]) -> list[Table]:
     """Return the tables of results; for a single scenario with its partitions. rows: of report.result_value."""
-    one = [] if len(rows) != 1 else [_partition_table(rows[0])]
+    partitions = [] if len(rows) != 1 else [_partition_table(rows[0])]
     budgets = [_budget_table(rows)] if any(row["budgets"] for row in rows) else []
-    return [_kept_table(rows), _fault_table(rows), *budgets, *one]
+    return [_guarantees_table(rows), _fault_table(rows), *budgets, *partitions]
 
 
-def _kept_table(rows: Sequence[Mapping[str, Any]]) -> Table:
+def _guarantees_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     columns = [
         Column("scenario", name=True),
         Column("ok", style=lambda row: None if row["ok"] else "red"),
@@ -95,8 +95,8 @@ def _fault_table(results: Sequence[Mapping[str, Any]]) -> Table:
     """Return a row for the time before the first fault, and one for each fault."""
     rows = []
     for result in results:
-        named = {"scenario": result["scenario"], "name": "(before)", "at": ""}
-        rows.append({**named, "longest_gap_ms": seconds(result["gap_before_ms"]), **dict.fromkeys(_TIMES, "")})
+        before = {"scenario": result["scenario"], "name": "(before)", "at": ""}
+        rows.append({**before, "longest_gap_ms": seconds(result["gap_before_ms"]), **dict.fromkeys(_TIMES, "")})
         rows += [_fault_row(result["scenario"], fault) for fault in result["faults"]]
     columns = [
         *([Column("scenario", name=True)] if len(results) > 1 else []),
@@ -147,7 +147,7 @@ def _partition_table(result: Mapping[str, Any]) -> Table:
 
 
 def matrix_tables(matrix: Matrix) -> list[Table]:
-    """Return a row for each set-up."""
+    """Return a row for each setup."""
     columns = [
         Column("acks"),
         Column("idempotence"),

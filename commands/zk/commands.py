@@ -195,7 +195,7 @@ def _servers(inv: Invocation, watching: Watching | None) -> None:
     from kctl.zookeeper.servers import problems, read_servers
 
     timeout_s = min(inv.timeout_s(LIMIT_S), LIMIT_S)
-    listed = parse_zookeeper(_address(inv)).servers
+    addresses = parse_zookeeper(_address(inv)).servers
     security = inv.target().zookeeper_security
     cached: list[Ensemble] = []
 
@@ -203,7 +203,7 @@ def _servers(inv: Invocation, watching: Watching | None) -> None:
         """Read the state of the servers. The ensemble's configuration is read only once."""
         if cached:
             return replace(cached[0], servers=read_servers(cached[0].addresses, Deadline(timeout_s), security))
-        cached.append(read_ensemble(listed, timeout_s, security))
+        cached.append(read_ensemble(addresses, timeout_s, security))
         return cached[0]
 
     def render(ensemble: Ensemble) -> PassOutput:

@@ -1,7 +1,7 @@
 """For each command that changes something: a change made while it waits for confirmation, so that it must refuse.
 
-A word is the name of a change in tests/integration/commands/test_changed_meanwhile.py.
-A sentence is the reason why there is no such change.
+A value of one word names a change in tests/integration/commands/test_changed_meanwhile.py.
+A value that is a sentence says why there is no such change.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Forms of sasl.jaas.config and of .properties files, and how Java parses them.
 
-    python tests.support.client_config_forms.py LIBS_OF_KAFKA
+    python tests/support/client_config_forms.py LIBS_OF_KAFKA
 
 parses them with Java (kafka-clients and java.util.Properties) and writes jaas_forms.json and properties_forms.json in
 tests/data.

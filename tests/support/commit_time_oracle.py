@@ -23,8 +23,8 @@ def commit_time_of(
 ) -> int | None:
     """Return when `committed_offset`, read at `at_ms`, was committed; None if unknown.
 
-    commits: of one group and partition, in the order of the log. A time before the previous one counts as that one:
-    successive leaders of the log may have different clocks.
+    commits: of one group and partition, in the order of the log. A time before the previous one counts as the
+    previous time: successive leaders of the log may have different clocks.
     """
     if committed_offset is None or committed_offset < 0:
         return None

@@ -251,7 +251,7 @@ class FakeCluster:
 
 
 def listed_offsets(request: Any, offset: Any) -> Any:
-    """Answer ListOffsets. offset: of partition and timestamp, the error code and the offset."""
+    """Return a ListOffsets response. offset: (partition, timestamp) → error code and offset."""
     topics = []
     for topic in request.topics:
         rows = []

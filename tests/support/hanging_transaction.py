@@ -13,7 +13,7 @@ from segment_files import batch
 
 
 def hang(client: ClusterClient, topic: str, *, minutes: float) -> tuple[int, int]:
-    """Write it to partition 0, dated this many minutes ago. Return the producer id and the first offset."""
+    """Write such a batch to partition 0, dated `minutes` ago. Return the producer id and the first offset."""
     from kafka.protocol.producer import InitProducerIdRequest, ProduceRequest
 
     made = None

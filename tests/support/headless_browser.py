@@ -107,7 +107,7 @@ class Browser:
 
     @contextmanager
     def page(self, file: Path, *, width: int = 1280, height: int = 900, dark: bool = False) -> Iterator[Page]:
-        """Return a page, loaded."""
+        """Yield a loaded page."""
         target = self.send("Target.createTarget", url="about:blank")["targetId"]
         session = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         page = Page(self, session)

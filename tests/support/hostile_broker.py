@@ -101,7 +101,7 @@ BEHAVIORS: dict[str, Behavior] = {
 
 
 class HostileBroker:
-    """stage: `tcp`, `tls`, or an API key, at which `behavior` begins. `asked`: the API keys of requests so far.
+    """A broker whose `behavior` begins at `stage`: `tcp`, `tls`, or an API key. asked: the API keys of requests so far.
 
     ranges: API key → reported versions; missing ones are kafka-python's. api_versions_range: the supported versions of
     ApiVersions; another one gets UNSUPPORTED_VERSION in the format of version 0 (KIP-511).

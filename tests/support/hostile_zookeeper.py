@@ -109,7 +109,7 @@ BEHAVIORS: dict[str, Behavior] = {
 
 
 class HostileZooKeeper:
-    """stage: the type of request at which `behavior` begins; CONNECT for the session itself."""
+    """A server whose `behavior` begins at `stage`: a type of request, or CONNECT for the session itself."""
 
     def __init__(self, stage: int | None, behavior: str) -> None:
         self.stage, self.behavior = stage, BEHAVIORS[behavior]

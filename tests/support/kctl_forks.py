@@ -42,7 +42,7 @@ class Forks:
         listening = socket.socket(socket.AF_UNIX)
         listening.bind(self._path)
         listening.listen(128)
-        ours, theirs = os.pipe()  # its end ends the server
+        ours, theirs = os.pipe()  # the server ends when this process closes its end
         self._server = subprocess.Popen(
             [sys.executable, __file__, str(listening.fileno()), str(ours)], pass_fds=(listening.fileno(), ours)
         )
@@ -132,7 +132,7 @@ def _receive(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
 def _import_everything() -> None:
     """Import all modules that commands import late, kctl's and its client's, so that forks have them."""
     import csv  # noqa: F401
-    import encodings.idna  # noqa: F401  (each look-up of a host's name wants it)
+    import encodings.idna  # noqa: F401  (needed to resolve a host name)
     import ssl  # noqa: F401
 
     import jinja2
@@ -148,7 +148,7 @@ def _import_everything() -> None:
             if not module.name.startswith("kctl.spark") and not module.name.endswith("__main__"):
                 with contextlib.suppress(ImportError):  # an extra that is not installed
                     importlib.import_module(module.name)
-    gc.freeze()  # what is shared stays shared
+    gc.freeze()  # memory shared with forks stays shared
 
 
 def _serve(listening: socket.socket, alive: int) -> None:

@@ -47,7 +47,7 @@ class Result:
 
 
 class Kctl:
-    """Runs the installed `kctl` with its own home and, like a script, without a terminal."""
+    """The installed `kctl`, run with its own home and, like a script, without a terminal."""
 
     def __init__(self, home: Path, environment: Mapping[str, str] | None = None) -> None:
         self.home = home

@@ -21,7 +21,7 @@ VERSION = "4.3.1"
 
 @dataclass(frozen=True)
 class KraftBroker:
-    """bootstrap: its address. version: of Kafka. pid: of its JVM."""
+    """A running broker. bootstrap: its address. version: its Kafka version. pid: the pid of its JVM."""
 
     bootstrap: str
     pid: int

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 START_S = 120.0
-# Kafka 3 logs by log4j, 4 by log4j 2.
+# Kafka 3 logs with log4j, Kafka 4 with log4j 2.
 _LOG4J = (
     "log4j.rootLogger=INFO, out\nlog4j.appender.out=org.apache.log4j.ConsoleAppender\n"
     "log4j.appender.out.layout=org.apache.log4j.PatternLayout\n"

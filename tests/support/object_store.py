@@ -21,7 +21,7 @@ _DATE = "Thu, 01 Jan 2026 00:00:00 GMT"
 
 @dataclass
 class ObjectStore:
-    """address: host:port. objects: the keys that were read, in order."""
+    """A running server. address: host:port. objects: the keys that were read, in order."""
 
     address: str
     objects: list[str] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Records of __consumer_offsets for tests, written without kctl, by the layouts of Kafka's messages."""
+"""Records of __consumer_offsets for tests, written without kctl, in the layouts of Kafka's messages."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ def _text(text: str) -> bytes:
 
 
 def commit_key(group: str, topic: str, partition: int, *, version: int = 1) -> bytes:
-    """OffsetCommitKey."""
+    """Return an OffsetCommitKey."""
     return struct.pack(">h", version) + _text(group) + _text(topic) + struct.pack(">i", partition)
 
 
 def commit_value(offset: int, made_ms: int, *, version: int = 3, leader_epoch: int = -1, metadata: str = "") -> bytes:
-    """OffsetCommitValue, versions 0 to 4."""
+    """Return an OffsetCommitValue, version 0 to 4."""
     head = struct.pack(">hq", version, offset)
     if version == 4:
         data = metadata.encode()
@@ -38,11 +38,11 @@ def commit(
     leader_epoch: int = -1,
     version: int = 3,
 ) -> Rec:
-    """A commit's record; offset None: a tombstone."""
+    """Return the record of a commit; a tombstone if the offset is None."""
     value = None if offset is None else commit_value(offset, made_ms, version=version, leader_epoch=leader_epoch)
     return Rec(key=commit_key(group, topic, partition), value=value)
 
 
 def group_key(group: str) -> bytes:
-    """GroupMetadataKey."""
+    """Return a GroupMetadataKey."""
     return struct.pack(">h", 2) + _text(group)

@@ -1,4 +1,4 @@
-"""kctl, signalled at a moment that is seen from outside: by files and processes that appear."""
+"""kctl, signaled at a moment that is observed from outside: when a file or process appears."""
 
 from __future__ import annotations
 

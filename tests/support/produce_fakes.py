@@ -26,7 +26,7 @@ class FakeBroker:
         self._end.setblocking(False)
         self._ours = ours
         self._in = b""
-        self.requests: list[tuple[int, list[int]]] = []  # correlation id, partitions: those without a response
+        self.requests: list[tuple[int, list[int]]] = []  # requests without a response: correlation id, partitions
         self.seen: list[list[int]] = []
         self.judge: Judge = lambda _partition: (0, 0)
         self.throttle_ms = 0

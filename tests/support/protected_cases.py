@@ -1,4 +1,4 @@
-"""A line for each command that changes a cluster, and that asks for its name if the context is protected.
+"""A line for each command that changes a cluster and, in a protected context, asks for the context's name.
 
 TOPIC has three partitions with records, on brokers 1 and 2, and its own retention.ms; the first one is not led by its
 preferred leader. SECOND has an open transaction from offset 0. GROUP has commits, MEMBERS has a member. FOLDER has

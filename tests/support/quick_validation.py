@@ -11,5 +11,5 @@ import kctl_killed
 from kctl.validate import run
 
 if __name__ == "__main__":
-    setattr(run, "_STEADY_S", 0.2)  # noqa: B010 - not a name for others
+    setattr(run, "_STEADY_S", 0.2)  # noqa: B010 - a private name
     sys.exit(kctl_killed.main())

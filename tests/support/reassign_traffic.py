@@ -21,7 +21,7 @@ _CATCH_UP_S = 40.0
 
 
 class Traffic:
-    """Writes `rate` records of `record_bytes` a second over all the partitions, until `stop`."""
+    """A load of `rate` records of `record_bytes` per second over all partitions, until `stop`."""
 
     def __init__(
         self,

@@ -15,7 +15,7 @@ import pytest
 
 
 class RegistryServer:
-    """answers: responses by path: a JSON value, bytes, or a status. requests: received (path, headers).
+    """A registry. answers: responses by path: a JSON value, bytes, or a status. requests: received (path, headers).
 
     drip_s: seconds between two bytes of a response. headers: of each response.
     """
@@ -34,7 +34,7 @@ class RegistryServer:
 
 @contextmanager
 def serve(context: ssl.SSLContext | None = None) -> Iterator[RegistryServer]:
-    """context: for HTTPS."""
+    """Yield a running registry. context: for HTTPS."""
     registry = RegistryServer()
 
     class Handler(BaseHTTPRequestHandler):

@@ -13,7 +13,7 @@ from kctl.protocol.codes import ApiKey
 API_VERSIONS = b"\0\0" + struct.pack(">i", 4) + b"\0\x03\0\0\0\x0c\0\x12\0\0\0\x04\0\x11\0\0\0\x01\0\x24\0\0\0\x02"
 METADATA = b"\0\0\0\0\0" + b"\x02" + b"\0\0\0\x01\x02h\0\0\x23\x84\0\0" + b"\0" + b"\0\0\0\x01" + b"\x01" + b"\0"
 
-# Given api key, correlation id and body of a request: the bytes to answer with; None closes the connection.
+# (API key, correlation id, body of a request) → the bytes of the response; None closes the connection.
 Script = Callable[[int, int, bytes], bytes | None]
 
 

@@ -33,7 +33,7 @@ LISTENERS = {
 
 
 class SecureBroker:
-    """ports: by listener. Certificates: `pem(name)`."""
+    """The broker. ports: by listener. Its certificates: `pem(name)`."""
 
     def __init__(self, folder: Path, java: Path, libs: Path) -> None:
         self._folder = folder

@@ -22,8 +22,10 @@ PASSWORDS: Mapping[str, str] = {"admin": "admin-staple-61b0", "nobody": "nobody-
 
 @dataclass(frozen=True)
 class SecureCluster:
-    """bootstrap: the value of --bootstrap-server. admin, nobody: files for --command-config, of the super user and of a
-    user without ACLs. folder: of the files that `user` writes."""
+    """A running cluster. bootstrap: the value of --bootstrap-server. folder: the folder in which `user` writes files.
+
+    admin, nobody: files for --command-config, of the super user and of a user without ACLs.
+    """
 
     bootstrap: str
     folder: Path

@@ -27,7 +27,7 @@ SHARE = int(os.environ.get("KCTL_FUZZ_SHARE", "1"))
 
 
 def inputs(examples: int) -> settings:
-    """Return the number of inputs of a test."""
+    """Return the settings of a test with this number of inputs, or a multiple or a part of it."""
     count = examples * TIMES if TIMES else examples // SHARE
     return settings(
         max_examples=count, derandomize=not TIMES, database=None,

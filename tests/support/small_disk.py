@@ -20,7 +20,7 @@ _NAME = "small"
 
 @dataclass(frozen=True)
 class SmallDisk:
-    """log_dir: the broker's, in this process's view. bootstrap: the broker's address."""
+    """The cluster. log_dir: the broker's log dir, as this process sees it. bootstrap: the broker's address."""
 
     kctl: Kctl
     bootstrap: str

@@ -45,5 +45,5 @@ def _write(producer: KafkaProducer, rates: dict[str, int], stop: threading.Event
                     producer.send(topic, value, partition=0)
                 sent[topic] = due
             producer.flush(timeout=30)
-    except Exception as exc:  # noqa: BLE001 - told by `written`
+    except Exception as exc:  # noqa: BLE001 - raised by `written`
         failures.append(exc)

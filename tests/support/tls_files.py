@@ -41,9 +41,9 @@ class TlsFiles:
         self, name: str, issuer: str | None = None, *, extensions: str | None = None,
         days: tuple[str, str] | None = None, digest: str = "sha256", rsa: int = 0, subject: str | None = None,
     ) -> Path:  # fmt: skip
-        """Create a certificate. issuer: None: self-signed; days: from and until, as in openssl ca.
+        """Create a certificate. issuer: None if self-signed. days: start and end date, as in openssl ca.
 
-        extensions: "" for version 1.
+        extensions: "" for an X.509 version 1 certificate.
         """
         path = self.path(f"{name}.pem")
         if path.exists():

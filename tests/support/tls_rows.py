@@ -38,7 +38,7 @@ class TlsRow:
 
 def _leaf(extensions: str | None = None, *, by: str = "root", trust: str | None = None, send: tuple[str, ...] = (),
           **settings: object) -> Callable[[TlsFiles], Made]:  # fmt: skip
-    """Return a case with a server certificate by the CA `by`. trust: default: this CA; send: CAs to send along."""
+    """Return a case with a server certificate by the CA `by`. trust: default: `by`. send: CAs to send along."""
 
     def make(files: TlsFiles) -> Made:
         name = f"leaf-{len(list(files.folder.iterdir()))}"

@@ -192,8 +192,8 @@ def commit_status(
     """Return the verdict on `commits` (oldest first, at least one) as of now.
 
     log_ends: the last readings of the log end. lag: the current one, end − last commit, with deleted messages.
-    steady_is_ok: WARN only where the lag has grown. Burrow warns also of a lag that stays the same while offsets
-    advance: a group that keeps up at a distance. Raises ValueError without commits.
+    steady_is_ok: WARN only where the lag has grown. Burrow also warns if the lag stays the same while offsets
+    advance, as in a group that keeps up at a distance. Raises ValueError without commits.
     """
     if not commits:
         raise ValueError("no commits to judge")

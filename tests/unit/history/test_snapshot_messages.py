@@ -26,7 +26,7 @@ DOWN = "broker 1 is down: 4 replicas of it were not read"
 
 
 def shown(capsys: pytest.CaptureFixture[str], *passes: PassReport) -> tuple[str, str]:
-    show = snapshot._shower(cast("Invocation", SimpleNamespace(output=None)))
+    show = snapshot._pass_printer(cast("Invocation", SimpleNamespace(output=None)))
     for each in passes:
         show(each)
     return cast("tuple[str, str]", tuple(capsys.readouterr()))

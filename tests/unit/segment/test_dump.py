@@ -92,7 +92,7 @@ def test_a_batch_of_unknown_magic_says_little(capsys: Capture) -> None:
     assert (row["magic"], row["base_offset"], row["valid"]) == (-1, 12, False)
     assert {row[name] for name in ("last_offset", "count", "codec", "timestamp_type", "max_timestamp")} == {None}
     assert main(["segment", "dump", str(DATA / "corrupt/magic-minus1")]) == 1
-    assert "MAGIC -1, CRC right as 2" in capsys.readouterr().out
+    assert "MAGIC -1, CRC matches magic 2" in capsys.readouterr().out
 
 
 def test_the_last_record_that_a_header_counts_is_shown_and_then_the_rest_told(capsys: Capture) -> None:
