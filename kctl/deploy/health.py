@@ -156,18 +156,19 @@ def _ask_broker(spec: ClusterSpec, broker_id: int, topics: bool, timeout_s: floa
     return BrokerAnswer(frozenset(state.brokers), state.controller_id, frozenset(state.topics))
 
 
-def unready_brokers(spec: ClusterSpec, expected: Collection[int], *, timeout_s: float = 3.0) -> list[str]:
-    """Return why `expected` brokers are not ready, one line each; [] if all respond and know the others."""
-    missing = []
+def unready_brokers(spec: ClusterSpec, expected: Collection[int], *, timeout_s: float = 3.0) -> dict[int, str]:
+    """Return why `expected` brokers are not ready, silent brokers first; {} if all respond and know the others."""
+    silent: dict[int, str] = {}
+    incomplete: dict[int, str] = {}
     for broker_id, answer in ask_brokers(spec, expected, timeout_s=timeout_s).items():
         unknown = sorted(set(expected) - answer.brokers)
         if answer.problem is not None:
-            missing.append(f"broker {broker_id} does not respond: {answer.problem}")
+            silent[broker_id] = f"broker {broker_id} does not respond: {answer.problem}"
         elif unknown:
-            missing.append(f"broker {broker_id} does not know broker {', '.join(map(str, unknown))} yet")
+            incomplete[broker_id] = f"broker {broker_id} does not know broker {', '.join(map(str, unknown))} yet"
         elif answer.controller_id is None:
-            missing.append(f"broker {broker_id} knows no controller")
-    return missing
+            incomplete[broker_id] = f"broker {broker_id} knows no controller"
+    return silent | incomplete
 
 
 def behind(spec: ClusterSpec, running: Collection[int], *, timeout_s: float = 3.0) -> int | None:

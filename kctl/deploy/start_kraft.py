@@ -42,4 +42,5 @@ def _await_quorum(run: StartRun) -> None:
         return quorum is not None and quorum.leader_id is not None
 
     if not wait_until(elected, run.deadline):
-        raise too_slow(run, ["the metadata quorum has no leader"])
+        node = next((n for n in run.spec.nodes if n.id == live[0].id), None)
+        raise too_slow(run, ["the metadata quorum has no leader"], node)

@@ -82,25 +82,33 @@ def check_alive(run: StartRun) -> None:
             )
 
 
-def too_slow(run: StartRun, lacking: list[str]) -> TimedOut:
-    """Return the error for a wait that timed out."""
+def too_slow(run: StartRun, lacking: list[str], node: Node | None = None) -> TimedOut:
+    """Return the error for a wait that timed out, with the end of a node's log, which a failed create removes."""
+    hint = "raise --timeout, or find the cause in the logs"
+    excerpt: list[str] = []
+    for spawned in run.spawned:
+        if spawned.node == node:
+            excerpt = log_excerpt(run.host, run.spec, node, since=spawned.log_offset)
+            hint = "\n".join([hint, f"the end of {node.name}'s log:", *excerpt])
     return TimedOut(
         f"cluster {run.spec.name} was not ready within {run.deadline.seconds:g} s: {'; '.join(lacking)}",
-        hint=f"raise --timeout, or find the cause with `kctl cluster logs {run.spec.name}`",
+        hint=hint,
+        details={"log": excerpt} if excerpt else {},
     )
 
 
 def await_answers(run: StartRun) -> None:
-    unready: list[str] = []
+    unready: dict[int, str] = {}
 
     def answering() -> bool:
+        nonlocal unready
         check_alive(run)
-        unready[:] = health.unready_brokers(run.spec, run.broker_ids)
+        unready = health.unready_brokers(run.spec, run.broker_ids)
         return not unready
 
     run.progress.update("waiting until every broker knows the others", len(run.expected), len(run.expected))
     if not wait_until(answering, run.deadline):
-        raise too_slow(run, unready)
+        raise too_slow(run, list(unready.values()), run.spec.broker(next(iter(unready))))
 
 
 def await_topics(run: StartRun, topics: set[str]) -> None:
