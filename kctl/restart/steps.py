@@ -1,7 +1,7 @@
 """The steps of a rolling restart, and the state that its journal yields. Pure.
 
-Every action has an entry before it (the intent) and one after it. The run has stopped, or may have stopped, a broker
-between `stop` and `in_sync`: the next run brings that broker back first.
+Every action has an entry before it (the intent) and one after it. Between `stop` and `in_sync`, the run may have
+stopped a broker: the next run brings that broker back first.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _PAST = {  # of an open broker, when the run ended
 
 @dataclass
 class BrokerState:
-    """One broker of the run. *_ms: duration of each action; None if unknown (another kctl did it, or died)."""
+    """One broker of the run. *_ms: duration of each action; None if unknown (by another kctl, or it was killed)."""
 
     broker: Broker
     phase: BrokerPhase = BrokerPhase.PENDING
