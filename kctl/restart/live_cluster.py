@@ -81,7 +81,7 @@ class Cluster(Protocol):
 
 class ReplicaWatch(Protocol):
     def end(self) -> int | None:
-        """Stop. Return the longest time (ms) that a partition's ISR was smaller than before; None if nothing was read."""
+        """Stop. Return the longest time (ms) that a partition's ISR was smaller than before; None without a read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,7 @@ def _client_address(host: str, text: str | None) -> Address | None:
 def find_members(servers: Iterable[Server], deadline: Deadline, security: Security) -> list[EnsembleMember]:
     """Read the ensemble's configuration from the servers that are serving.
 
-    Empty if it cannot be read: before ZooKeeper 3.5, without a quorum, or without the right to read the node.
+    Empty if it cannot be read: before ZooKeeper 3.5, without a quorum, or if the ACL denies access.
     """
     serving = [each.server for each in servers if each.healthy and each.mode != "standalone"]
     if not serving:
@@ -110,7 +110,7 @@ class Ensemble:
 def read_ensemble(listed: Sequence[Address], timeout_s: float, security: Security) -> Ensemble:
     """Read the state of the listed servers, and of the other servers in the ensemble. Raises like read_servers.
 
-    timeout_s: for each of two steps, because one server that does not respond uses up the first.
+    timeout_s: applies to each of two steps, because one server that does not respond uses up the first timeout.
     """
     servers = read_servers(listed, Deadline(timeout_s), security)
     deadline = Deadline(timeout_s)

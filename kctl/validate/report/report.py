@@ -70,7 +70,7 @@ def gaps_around(result: ScenarioResult) -> tuple[int | None, int | None]:
 
 
 def times(recoveries: Sequence[Recovery]) -> dict[str, int | None]:
-    """Return the slowest time over all faults; 0: nothing to wait for, None: never recovered."""
+    """Return the slowest times over all faults; 0: nothing to wait for, None: never recovered."""
     return {
         "to_new_controller_ms": _slowest([each.to_new_controller_ms for each in recoveries]),
         "to_new_leader_ms": _slowest([ms for each in recoveries for ms in each.to_new_leader_ms.values()]),

@@ -140,7 +140,7 @@ class ConsumerWorker(Worker):
         self.wait(delivered, timeout_s, "the consumer to read everything")
 
     def wait_for_log(self, log: Log, timeout_s: float) -> bool:
-        """Return True if everything was delivered in time; the rest is a finding, not an error.
+        """Return True if everything was delivered in time; missing records are a finding, not an error.
 
         Raises OperationFailed if the consumer has exited.
         """
@@ -186,7 +186,7 @@ def _spawn(
 def _wait_started(worker: Worker) -> None:
     try:
         worker.wait(worker.journal.exists, _START_S, f"the start of the {worker.name}")
-    except BaseException:  # also Ctrl-C
+    except BaseException:  # including Ctrl-C
         worker.kill()
         raise
 
