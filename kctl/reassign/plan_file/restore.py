@@ -35,7 +35,7 @@ class Restored(NamedTuple):
 
 
 def restore(file: PlanFile, name: str) -> Restored:
-    """Return the plan of a file; name: of the file. Raises InvalidFile that lists every problem.
+    """Return the plan of a file. name: the file's name. Raises InvalidFile, which lists every problem.
 
     Without original replicas (`has_before`), only the changes of the plan are known.
     """

@@ -139,16 +139,16 @@ def from_state(
     cordoned: Collection[int] = (),
     moving: Iterable[TopicPartition] = (),
 ) -> PlanCluster:
-    """Return the cluster of a Metadata response, log dirs and reassignments. Missing values are unknown."""
-    sizes, room, under_way = size_bytes or {}, usable_bytes or {}, frozenset(moving)
+    """Build the cluster from a Metadata response, log dirs and reassignments. Missing values are unknown."""
+    sizes, usable, moving_partitions = size_bytes or {}, usable_bytes or {}, frozenset(moving)
     hosting = {node for t in state.topics.values() for p in t.partitions for node in p.replicas}
-    alive = [PlanBroker(b.id, b.rack, True, room.get(b.id), b.id in cordoned) for b in state.brokers.values()]
+    alive = [PlanBroker(b.id, b.rack, True, usable.get(b.id), b.id in cordoned) for b in state.brokers.values()]
     columns = _Columns([*alive, *(PlanBroker(node, None, False) for node in hosting - state.brokers.keys())])
     for name in sorted(state.topics):
         columns.topic(name, state.topics[name].topic_id)
         for p in sorted(state.topics[name].partitions, key=lambda p: p.partition):
             leader = NONE if p.offline else p.leader
-            columns.add(p.partition, p.replicas, leader, sizes.get(p.tp, UNKNOWN), p.tp in under_way)
+            columns.add(p.partition, p.replicas, leader, sizes.get(p.tp, UNKNOWN), p.tp in moving_partitions)
     return columns.cluster(state.cluster_id)
 
 
@@ -217,7 +217,7 @@ def _broker(row: Mapping[str, Any], with_hosts: bool) -> PlanBroker:
 
 
 def _leader(row: Mapping[str, Any]) -> int:
-    """Return NONE if the file has no leader; UNKNOWN if the file does not have the key."""
+    """Return NONE if the partition has no leader, UNKNOWN if the file lacks the key."""
     if "leader" not in row:
         return UNKNOWN
     value = row["leader"]

@@ -70,7 +70,7 @@ def level_out(network: Network, hosts: Collection[int], targets: Targets) -> Tar
         if any(loads[b] == t for b in inside):
             _give(network, inside, targets, t)
     low, high = loads[:], loads[:]
-    if len(network.nodes) > _REACH:  # the bound then covers all plans within these limits, even or not
+    if len(network.nodes) > _REACH:  # the bound then covers every plan within these limits, even if less balanced
         low = [min(pair) for pair in zip(loads, least, strict=True)]
         high = [max(pair) for pair in zip(loads, most, strict=True)]
         return one_group(low, high, loads, inside)

@@ -18,10 +18,10 @@ from kctl.reassign.planner.rules import Rules
 
 
 class PlacementState:
-    """replicas[p]: broker indexes, VACANT for a replica without a place. loads: replicas on each broker."""
+    """The current placement. replicas[p]: broker indexes, VACANT for a replica without a place; loads: per broker."""
 
     def __init__(self, rules: Rules, room_bytes: dict[int, int]) -> None:
-        """Start at the rules' start. room_bytes: bytes that a broker (index) can still receive; absent: any amount."""
+        """Start from rules.start. room_bytes: bytes that a broker (index) can still receive; absent: any amount."""
         self.rules = rules
         self.racks = rules.racks
         self.original = rules.original

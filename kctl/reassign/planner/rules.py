@@ -76,7 +76,7 @@ def make_rules(cluster: PlanCluster, goals: Goals, roles: Roles) -> Rules:
 
 
 def _rack_numbers(cluster: PlanCluster, hosts: tuple[int, ...]) -> list[int]:
-    """Return a rack number per broker. Brokers that are down, or all if a host has no rack, get a rack of their own."""
+    """Return a rack number per broker. Brokers that are down (or all, if a host has no rack) get racks of their own."""
     if any(cluster.brokers[node].rack is None for node in hosts):
         return [*range(len(cluster.brokers)), -1]
     numbers: dict[str, int] = {}
@@ -88,7 +88,7 @@ def _rack_numbers(cluster: PlanCluster, hosts: tuple[int, ...]) -> list[int]:
 
 
 def rack_cap(factor: int, sizes: dict[int, int]) -> int:
-    """Return ceil(wanted ÷ racks), or the smallest cap with room for all replicas if racks are too small."""
+    """Return ceil(factor ÷ racks), or the smallest cap with room for all replicas if racks are too small."""
     cap = -(-factor // len(sizes))
     while cap < factor and sum(min(cap, size) for size in sizes.values()) < factor:
         cap += 1
@@ -119,7 +119,7 @@ def _start(rules: Rules, p: int, replicas: tuple[int, ...], factor: int, loads: 
 
 
 def _make_room(rules: Rules, p: int) -> None:
-    """Raise the cap if replicas on brokers that receive none leave too few places."""
+    """Raise the cap of p if its replicas on brokers that receive no others leave too few places."""
     start = rules.start[p]
     cap = rules.caps[len(start)]
     while True:

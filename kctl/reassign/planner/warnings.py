@@ -40,7 +40,7 @@ def without_leader(cluster: PlanCluster) -> frozenset[int]:
 
 
 def about_stuck(cluster: PlanCluster, goals: Goals, roles: Roles, stuck: frozenset[int]) -> tuple[list[str], list[str]]:
-    """Return the goals that partitions without a leader prevent, and warnings about the others."""
+    """Return the unmet goals due to partitions without a leader, and warnings about the other such partitions."""
     if not stuck:
         return [], []
     factor = goals.replication_factor
@@ -87,7 +87,7 @@ def _few(values: Sequence[object], limit: int = 3) -> str:
 
 
 def about_unnamed(plan_brokers: Collection[int], goals: Goals, unnamed: Mapping[int, int]) -> list[str]:
-    """Return a warning per broker to be emptied that keeps replicas of other topics. unnamed: broker id → count."""
+    """Return a warning for each broker to be emptied that keeps replicas of other topics. unnamed: id → count."""
     leaving = set(goals.remove_brokers)
     if goals.brokers is not None:
         leaving |= set(plan_brokers) - goals.brokers - goals.add_brokers - goals.exclude_brokers

@@ -55,7 +55,7 @@ def move_batch(run: Run) -> None:
 
 
 class _Mover:
-    """The mover of one batch. failed: partitions that cannot reach their target → reason; failed_at: positions."""
+    """The mover of one batch. failed: partitions that cannot reach their target → reason; failed_at: their positions."""
 
     def __init__(self, run: Run, rows: list[Reassignment]) -> None:
         self.run, self.rows = run, rows
@@ -144,7 +144,7 @@ class _Mover:
                 self.run.wait(1.0)
         if self.failed:
             self.run.listener.warn(
-                f"{self._refused()}; waiting for the other partitions: {some(list(self.failed.values()))}"
+                f"{self._failure_count()}; waiting for the other partitions: {some(list(self.failed.values()))}"
             )
 
     def _request_moves(self, rows: Sequence[Reassignment]) -> dict[TopicPartition, KctlError]:
@@ -166,7 +166,7 @@ class _Mover:
         errors = alter_log_dirs(self.run.client, requests) if requests else {}
         return {tp: error for (_, tp), error in errors.items()}
 
-    def _refused(self) -> str:
+    def _failure_count(self) -> str:
         total = len(self.rows)
         return f"{len(self.failed):,} of {total:,} partition{'' if total == 1 else 's'} failed"
 
@@ -197,7 +197,7 @@ class _Mover:
         if self.failed:
             reasons = list(self.failed.values())
             self._offer_cancel(self.failed_at.values())
-            raise self.run.stopped(f"{self._refused()}: {some(reasons)}", problems=reasons)
+            raise self.run.stopped(f"{self._failure_count()}: {some(reasons)}", problems=reasons)
 
     def _open_rows(self, rows: list[Reassignment], view: PlanView, now: float) -> list[Reassignment]:
         """Return the rows that are still in progress."""

@@ -1,6 +1,6 @@
 """Check whether a plan can run now: a problem for each partition, topic or broker that prevents it.
 
-Pure: a plan and the live state are the parameters. Brokers check little of this: requests are not atomic, and brokers
+Pure: the plan and the live state are parameters. Brokers check little of this: requests are not atomic, and brokers
 accept moves to a full disk and moves of under-replicated partitions.
 """
 
@@ -137,7 +137,7 @@ def _stale(r: Reassignment, state: PartitionState, live: LiveState) -> str | Non
 
 
 def _check_in_sync(r: Reassignment, state: PartitionState, live: LiveState) -> Iterator[str]:
-    """Yield the replicas that must be in sync: all but those being added, and those to remove from brokers down."""
+    """Yield a problem for each out-of-sync replica, except those being added and those to remove from dead brokers."""
     moving = live.moving.get(r.tp)
     adding = set(moving.adding) if moving else set()
     for node in state.replicas:

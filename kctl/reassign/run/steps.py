@@ -54,7 +54,7 @@ class ReassignmentOutcome(str, Enum):
 
 
 class ReassignmentPhase(str, Enum):
-    """The state of a run in `status`. The value is the text of `state` in JSON."""
+    """The phase of a run in `status`. The value is the text of `state` in JSON."""
 
     RUNNING = "running"
     STOPPED = "stopped"

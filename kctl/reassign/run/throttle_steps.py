@@ -120,7 +120,9 @@ def _restore_reachable(run: Run, throttle_set: Throttle) -> tuple[list[str], set
             raise TimedOut(exc.message, hint=exc.hint, details=exc.details) from exc
     remarks = throttle.restore_throttle(run.client, throttle.without(throttle_set, down))
     names = ", ".join(map(str, sorted(down)))
-    remarks.append(f"{names} is down and keeps its throttle; restore it later with `kctl topic reassign resume`")
+    one = len(down) == 1
+    kept = "is down and keeps its throttle" if one else "are down and keep their throttles"
+    remarks.append(f"{names} {kept}; restore {'it' if one else 'them'} later with `kctl topic reassign resume`")
     return remarks, down
 
 
