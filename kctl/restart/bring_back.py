@@ -166,7 +166,7 @@ def _wait_in_sync(run: RestartRun, batch: Sequence[int]) -> float:
 
 
 def _why_not_in_sync(run: RestartRun, batch: Sequence[int]) -> str | None:
-    """Return what is not in order after a restart; None if all replicas are in sync."""
+    """Return why replicas are not in sync after a restart; None if they are."""
     try:
         current = run.cluster.snapshot(())
     except ConnectionFailed as exc:

@@ -160,39 +160,41 @@ def make_plan(
 
     While a broker is down there are no blockers: the broker is started first, and the gate is checked afterwards.
     """
-    there = cluster.registered() if state is not None else frozenset()
-    first = [] if state is None else _start_first(state, there)
-    if state is not None and (first or not there):
+    live_nodes = cluster.registered() if state is not None else frozenset()
+    first = [] if state is None else _start_first(state, live_nodes)
+    if state is not None and (first or not live_nodes):
         order = [(node,) for node in first] + whole_order(state.pending, {}, None)
-        plan = _plan(name, state.cluster_id, brokers, order, None, there, resumes, state)
-        return _with_topic_facts(plan, cluster, cluster.snapshot([*first, *state.pending])) if there else plan
+        plan = _plan(name, state.cluster_id, brokers, order, None, live_nodes, resumes, state)
+        return _with_topic_facts(plan, cluster, cluster.snapshot([*first, *state.pending])) if live_nodes else plan
     until = clock.now() + min(_SETTLE_S, options.timeout_s)
     while True:
         broker_ids = list(brokers) if state is None else state.pending
         controller = cluster.controller()
         current = cluster.snapshot(broker_ids)
-        there = current.up
+        live_nodes = current.up
         order = whole_order(
             broker_ids,
             {node: broker.rack for node, broker in brokers.items()},
             controller,
             max_unavailable=options.max_unavailable,
-            fits=lambda some: can_stop_together(current, some, brokers),  # noqa: B023 - called in this iteration
+            fits=lambda nodes: can_stop_together(current, nodes, brokers),  # noqa: B023 - called in this iteration
         )
         problems: list[Blocker] = []
-        if there.issuperset(brokers):
+        if live_nodes.issuperset(brokers):
             problems = list(dict.fromkeys(each for batch in order for each in gate(current, batch, list(brokers))))
         if not problems or clock.now() >= until:
             break
         clock.sleep(_POLL_S)
-    plan = _plan(name, current.state.cluster_id or "", brokers, order, controller, there, resumes, state)
+    plan = _plan(name, current.state.cluster_id or "", brokers, order, controller, live_nodes, resumes, state)
     return replace(_with_topic_facts(plan, cluster, current), blockers=tuple(problems))
 
 
-def _start_first(state: RestartState, there: Collection[int]) -> list[int]:
+def _start_first(state: RestartState, live_nodes: Collection[int]) -> list[int]:
     """Return the brokers to start first, including those that the run restarted and that are down again."""
     return [
-        node for node, row in state.brokers.items() if row.open or (row.phase is BrokerPhase.DONE and node not in there)
+        node
+        for node, row in state.brokers.items()
+        if row.open or (row.phase is BrokerPhase.DONE and node not in live_nodes)
     ]
 
 
@@ -228,14 +230,14 @@ def _plan(
     brokers: Mapping[int, Broker],
     order: Sequence[tuple[int, ...]],
     controller: int | None,
-    there: Collection[int],
+    live_nodes: Collection[int],
     resumes: Path | None,
     state: RestartState | None,
 ) -> RestartPlan:
     rows = [
         PlannedBroker(
             turn, node, brokers[node].host or None, brokers[node].port if brokers[node].host else None,
-            brokers[node].rack, node == controller, "up" if node in there else "down",
+            brokers[node].rack, node == controller, "up" if node in live_nodes else "down",
         )
         for turn, batch in enumerate(order, 1)
         for node in batch

@@ -81,12 +81,12 @@ def _gate(run: RestartRun, until: float) -> tuple[tuple[int, ...], ReplicaWatch 
                     return batch, watch
         except ConnectionFailed as exc:
             problems = [Blocker(None, None, exc.message)]
-        who = f"{named(run, batch)}" if batch else "the next broker"
+        subject = f"{named(run, batch)}" if batch else "the next broker"
         if run.clock.now() >= until:
             raise TimedOut(
-                f"{who} cannot be stopped: {summary(problems)}", hint="find the cause: `kctl cluster health`"
+                f"{subject} cannot be stopped: {summary(problems)}", hint="find the cause: `kctl cluster health`"
             )
-        run.reporter.update(f"waiting to stop {who}: {summary(problems)}", *done_and_total(run))
+        run.reporter.update(f"waiting to stop {subject}: {summary(problems)}", *done_and_total(run))
         run.clock.sleep(POLL_S * 4)
 
 

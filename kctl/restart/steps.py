@@ -143,12 +143,12 @@ def follow(state: RestartState, step: RestartStep, entry: Mapping[str, Any]) -> 
         state.outcome = str(entry["outcome"])
 
 
-def situation(state: RestartState, there: Collection[int] | None = None) -> str:
-    """Return the state of each broker in one line. there: the brokers that are up now; None: unknown."""
+def situation(state: RestartState, live_nodes: Collection[int] | None = None) -> str:
+    """Return the state of each broker in one line. live_nodes: those that are up now; None: unknown."""
     rows = []
     for node, row in state.brokers.items():
         if row.open:
-            now = "" if there is None else " and is up now" if node in there else " and is down now"
+            now = "" if live_nodes is None else " and is up now" if node in live_nodes else " and is down now"
             rows.append(f"broker {node} {_PAST[row.phase]}{now}")
     done = [node for node, row in state.brokers.items() if row.phase is BrokerPhase.DONE]
     if done:

@@ -137,7 +137,7 @@ def clean_earlier(
     injection: FaultInjection, target: Target, cluster_id: str, *, progress: ProgressLine, start_s: float = START_S
 ) -> list[RunLeftovers]:  # fmt: skip
     """Clean up after killed runs on this machine. Return their leftovers. Raises like `clean_up`."""
-    cleaned = []
+    cleaned_runs = []
     for path in unfinished(cluster_id):
         with journal.resume(path) as run_journal:
             remains = leftovers_of(run_journal.entries, name=str(path))
@@ -145,8 +145,8 @@ def clean_earlier(
                 progress(f"cleaning up after an earlier validation that was killed ({path.stem})")
             clean_up(run_journal, injection, target, outcome="killed", start_s=start_s, progress=progress)
             if remains:
-                cleaned.append(remains)
-    return cleaned
+                cleaned_runs.append(remains)
+    return cleaned_runs
 
 
 def _silent(_: str) -> None:

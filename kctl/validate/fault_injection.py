@@ -51,8 +51,8 @@ class FaultInjection:
 def local_cluster(brokers: Collection[Broker]) -> ClusterSpec | None:
     """Return the cluster set up by kctl to which these running brokers belong, None if there is none."""
     running = {(broker.id, broker.host, broker.port) for broker in brokers}
-    for stored in list_clusters(LocalHost()):
-        spec = stored.spec
+    for stored_cluster in list_clusters(LocalHost()):
+        spec = stored_cluster.spec
         if spec is None or not running or not running <= {(node.id, LOOPBACK, node.port) for node in spec.brokers}:
             continue
         if lifecycle.running_nodes(spec):  # a stopped cluster may have the same ports

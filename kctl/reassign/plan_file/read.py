@@ -338,7 +338,7 @@ def _removed(goals: object, problems: list[str]) -> tuple[int, ...]:
 def _reassignments(
     entries: _Entries, current: _Entries | None, topics: Mapping[str, tuple[str | None, int]]
 ) -> Iterable[Reassignment]:
-    nothing = (None, 0)
+    no_topic = (None, 0)
     for row in entries.rows:
         original = current.rows[current.positions[row.topic, row.partition]] if current else None
         yield Reassignment(
@@ -349,5 +349,5 @@ def _reassignments(
             log_dirs=row.log_dirs,
             log_dirs_before=original.log_dirs if original else None,
             size_bytes=(original.size_bytes if original else None) if row.size_bytes is None else row.size_bytes,
-            topic_id=topics.get(row.topic, nothing)[0],
+            topic_id=topics.get(row.topic, no_topic)[0],
         )

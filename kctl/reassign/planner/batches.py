@@ -49,9 +49,9 @@ def make_batches(
         source = r.before[0] if r.before else -1
         items.append(_Item(position, len(receivers), size, receivers[0], source))
     ordered = _spread(items, attrgetter("source"))
-    packed = _pack(_spread(ordered, attrgetter("receiver")), max(1, max_concurrent_moves), batch_bytes)
+    copy_batches = _pack(_spread(ordered, attrgetter("receiver")), max(1, max_concurrent_moves), batch_bytes)
     rest = (tuple(reorders[i : i + WITHOUT_COPIES]) for i in range(0, len(reorders), WITHOUT_COPIES))
-    return (*(tuple(sorted(batch)) for batch in packed), *rest)
+    return (*(tuple(sorted(batch)) for batch in copy_batches), *rest)
 
 
 def receivers_of(reassignment: Reassignment) -> list[int]:

@@ -79,15 +79,15 @@ def cheapest_chain(
         budget -= 1
         a = queue.popleft()
         waiting.discard(a)
-        here = distance[a]
+        cost_to_a = distance[a]
         for b in network.nodes:
-            below = min(distance[b], prune + 1) - here
+            below = min(distance[b], prune + 1) - cost_to_a
             if below < 0 or b == a:
                 continue
             edge = network.edge(a, b, below, avoid)
             if edge is None:
                 continue
-            distance[b] = here + edge[1]
+            distance[b] = cost_to_a + edge[1]
             swap_to[b] = Swap(edge[0], a, b)
             if b in sinks and (best < 0 or distance[b] < distance[best] or best == b):
                 best = b

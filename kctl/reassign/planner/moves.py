@@ -145,7 +145,7 @@ def _push_straight(placement: PlacementState, targets: Targets) -> None:
 
 
 def _push_by_one_between(placement: PlacementState, targets: Targets) -> None:
-    """Apply many chains of two copies through one other broker at once.
+    """Apply many chains at once, each of two copies through one other broker.
 
     None of them costs more than necessary, because all chains of one copy are used first, and pushing along a cheapest
     chain creates no cheaper one.

@@ -64,13 +64,13 @@ def make_rules(cluster: PlanCluster, goals: Goals, roles: Roles) -> Rules:
     for replicas in cluster.replicas:
         for node in replicas:
             loads[node] += 1
-    frozen = set(range(len(cluster.brokers))) - hosts - roles.leaving
+    closed_brokers = set(range(len(cluster.brokers))) - hosts - roles.leaving
     for p, replicas in enumerate(cluster.replicas):
         factor = goals.replication_factor or len(replicas)
         if factor not in rules.caps:
             rules.caps[factor] = rack_cap(factor, sizes)
         _start(rules, p, replicas, factor, loads, goals.fix_racks)
-        if frozen and not frozen.isdisjoint(replicas):
+        if closed_brokers and not closed_brokers.isdisjoint(replicas):
             _make_room(rules, p)
     return rules
 

@@ -44,12 +44,12 @@ def about_stuck(cluster: PlanCluster, goals: Goals, roles: Roles, stuck: frozens
     if not stuck:
         return [], []
     factor = goals.replication_factor
-    prevented = [
+    blocked_partitions = [
         p
         for p in sorted(stuck)
         if not roles.leaving.isdisjoint(cluster.replicas[p]) or factor not in (None, len(cluster.replicas[p]))
     ]
-    return _why_stuck(cluster, prevented), _why_stuck(cluster, sorted(stuck.difference(prevented)))
+    return _why_stuck(cluster, blocked_partitions), _why_stuck(cluster, sorted(stuck.difference(blocked_partitions)))
 
 
 def _why_stuck(cluster: PlanCluster, stuck: Sequence[int]) -> list[str]:
@@ -155,10 +155,10 @@ def about_racks(
 
 def about_one_replica(lowered: Mapping[str, int]) -> list[str]:
     """Return a warning for topics that will have one replica. lowered: topic → its replicas after the plan."""
-    alone = sorted(topic for topic, replicas in lowered.items() if replicas == 1)
-    if not alone:
+    single_replica_topics = sorted(topic for topic, replicas in lowered.items() if replicas == 1)
+    if not single_replica_topics:
         return []
-    names, its = _few(alone), "its" if len(alone) == 1 else "their"
+    names, its = _few(single_replica_topics), "its" if len(single_replica_topics) == 1 else "their"
     loss = f"while its broker is down, a partition is unavailable, and a lost disk loses {its} records"
     return [f"{names} will have 1 replica: {loss}"]
 

@@ -55,7 +55,7 @@ def move_batch(run: Run) -> None:
 
 
 class _Mover:
-    """The mover of one batch. failed: partitions that cannot reach their target → reason; failed_at: their positions."""
+    """The mover of one batch. failed, failed_at: partitions that cannot reach their target → reason, position."""
 
     def __init__(self, run: Run, rows: list[Reassignment]) -> None:
         self.run, self.rows = run, rows

@@ -79,7 +79,7 @@ def _cancel_moves(run: Run, rows: list[Reassignment]) -> int:
     """
     observer, since = PartitionObserver(run.client), time.monotonic()
     requested_at: dict[TopicPartition, float] = {}
-    rejected: dict[TopicPartition, str] = {}
+    rejections: dict[TopicPartition, str] = {}
     while rows:
         view = run.retry_transient(lambda: observer.observe(rows, fresh=True), "reading the partitions")
         moving = [r for r in rows if _in_flight(r, view)]
@@ -87,15 +87,15 @@ def _cancel_moves(run: Run, rows: list[Reassignment]) -> int:
         if not moving:
             return sum(1 for r in rows if is_back(r, view))
         if time.monotonic() - since > run.limit_s:
-            why = some(list(rejected.values())) if rejected else f"the controller has not canceled {moving[0].tp}"
+            why = some(list(rejections.values())) if rejections else f"the controller has not canceled {moving[0].tp}"
             raise run.stopped(
                 f"{counted(len(moving), 'partition')} did not return to the original replicas: {why}",
-                problems=list(rejected.values()),
+                problems=list(rejections.values()),
             )
         now = time.monotonic()
         due = [r for r in moving if now - requested_at.get(r.tp, -_RETRY_S) >= _RETRY_S]
         requested_at.update((r.tp, now) for r in due)
-        rejected = _request_return(run, due, view) or rejected
+        rejections = _request_return(run, due, view) or rejections
         time.sleep(_POLL_S)
     return 0
 

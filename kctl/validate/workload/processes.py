@@ -113,8 +113,8 @@ class ProducerWorker(Worker):
 
     def acked(self) -> dict[int, int]:
         """Return partition → acknowledged records, for partitions with writes, as of the last poll."""
-        written = {number for kind, number in self.records if kind == SENT}
-        return {number: self.records[ACKED, number] for number in sorted(written)}
+        written_partitions = {number for kind, number in self.records if kind == SENT}
+        return {number: self.records[ACKED, number] for number in sorted(written_partitions)}
 
     def wait_acked(self, more: int, timeout_s: float) -> None:
         """Wait for this many more acknowledged records in each partition. Raises like `wait`."""
