@@ -50,7 +50,7 @@ class SystemClock:
 
 
 class RestartReporter(Protocol):
-    """Receives the progress of a run."""
+    """A receiver of the progress of a run."""
 
     def note(self, line: str) -> None: ...
 

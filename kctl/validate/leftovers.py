@@ -1,6 +1,6 @@
 """The journal of a run: topics and faults, recorded before they are created or injected.
 
-The run itself cleans up or, if it was killed, the next run on this machine. Pure except for the file. Each run has a
+The run itself cleans up; if it was killed, the next run on this machine does. Pure except for the file. Each run has a
 journal in kctl's state folder. A run whose journal has no `end` may have left topics or nodes behind.
 """
 

@@ -31,7 +31,7 @@ class Setup:
 
     @property
     def keeps(self) -> bool:
-        """Return True if no acknowledged record may be lost when a leader is lost."""
+        """Return True if these settings guarantee that no acknowledged record is lost with a leader."""
         return self.acks == "all" and self.min_insync > 1
 
     @property

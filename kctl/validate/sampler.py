@@ -187,7 +187,7 @@ class Sampler:
                 self._controllers.add((current.controller, -1 if current.epoch is None else current.epoch))
 
     def _follow_quorum(self) -> None:
-        """Follow KRaft's quorum; without a quorum and a ZooKeeper address, the controller that a broker reports."""
+        """Follow KRaft's quorum; without KRaft or a ZooKeeper address, follow the controller that a broker reports."""
         with connect(self._target, timeout_s=_TIMEOUT_S * 2) as client:
             while not self._stop.wait(self._every_s):
                 if client.api_version(DESCRIBE_QUORUM) is None:

@@ -12,7 +12,7 @@ _ALL = 3  # above every cost: accept any edge
 
 
 def settle(network: Network, targets: Targets, vacant: int) -> None:
-    """Push load until each broker is between least and most and each group has its total, as far as chains exist."""
+    """Push load until each broker is between least and most and each group has its total, as far as chains allow."""
     loads, least, most, group = network.loads, targets.least, targets.most, targets.group
     nodes = network.nodes
 

@@ -173,7 +173,7 @@ class _Mover:
     # --- progress -----------------------------------------------------------------------------------------------------
 
     def wait(self) -> None:
-        """Wait until each partition is at its target. Raises Stopped if one cannot reach it, or without progress."""
+        """Wait until each partition is at its target. Raises Stopped if one cannot reach it, or if progress stalls."""
         watch = StallWatch(self.run.state.plan.stall_after_ms)
         throttle_watch = ThrottleWatch(self.run, self.rows)
         open_rows = [r for r in self.rows if r.tp not in self.failed]
@@ -302,6 +302,6 @@ def _is_retriable(error: KctlError) -> bool:
 
 
 def some(lines: Sequence[str]) -> str:
-    """Return the first reasons, and the number of others."""
+    """Return the first reasons, and the number of remaining ones."""
     more = f"; and {len(lines) - _SHOWN:,} more" if len(lines) > _SHOWN else ""
     return "; ".join(lines[:_SHOWN]) + more

@@ -1,4 +1,4 @@
-"""Run operations, each in one call: apply, rollback, cancel, pause, resume, verify.
+"""Operations on runs, each in one call: apply, rollback, cancel, pause, resume, verify.
 
 The operator (a terminal, a playbook, a script) receives warnings and progress, and confirms. No change is made before
 `confirm` returns.
@@ -209,7 +209,7 @@ def resume(
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """The result of `verify`. own_run: the last run on this machine, if it was of this plan."""
+    """The result of `verify`. own_run: the last run on this machine, if it ran this plan."""
 
     verification: PlanVerification
     own_run: LastRun | None

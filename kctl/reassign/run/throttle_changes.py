@@ -44,7 +44,7 @@ class Tampering:
 
 
 def renew(throttle: Throttle, rate_bytes: int, current: Current) -> Renewal:
-    """Return the throttle with a rate, which may be new; settings by others stay.
+    """Return the throttle to set again, perhaps with a new rate; settings by others stay.
 
     current: the settings of the resources that exist. A rate counts as kctl's if kctl set it, or if it is the earlier
     value; a removed rate is set again. kctl's entries are added to the current lists.

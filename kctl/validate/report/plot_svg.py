@@ -1,4 +1,4 @@
-"""The plot as a self-contained SVG, without scripts and external fonts. Pure."""
+"""The plot as a self-contained SVG, without scripts or external fonts. Pure."""
 
 from __future__ import annotations
 

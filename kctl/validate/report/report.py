@@ -84,7 +84,7 @@ def _slowest(times: Sequence[int | None]) -> int | None:
 
 
 def _fault(result: ScenarioResult, index: int) -> dict[str, Any]:
-    """Return a fault with its recovery times; None: not before the next fault, 0: nothing to wait for."""
+    """Return a fault with its recovery times; None: not recovered before the next fault, 0: nothing to wait for."""
     mark, recovery = result.plot.marks[index], result.verdict.recoveries[index]
     gaps = [gap.gap_ms for gap in result.verdict.gaps if gap.after == mark.name]
     return {

@@ -1,4 +1,4 @@
-"""Start the producer and the consumer of a validation, watch them by their journals, and stop them.
+"""Start the producer and the consumer of a validation, watch them through their journals, and stop them.
 
 They are separate processes, so that kctl's own work causes no gap, and their journals survive if kctl is killed. They
 exit within a second after kctl.

@@ -32,7 +32,7 @@ from kctl.validate.workload.write_journal import JournalWriter
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
 
-_BATCH_BYTES = 16 * 1024  # as Java's producer
+_BATCH_BYTES = 16 * 1024  # like Java's producer
 _AT_ONCE = 500  # records between two polls of the brokers
 _START_S = 30.0
 _ALONE_S = 5.0  # wait for batches in flight if the parent has exited
