@@ -46,7 +46,7 @@ _POLL_S = 0.2
 
 @dataclass(frozen=True, slots=True)
 class BrokerBalance:
-    """The leaders of a broker: now, by the current order of replicas (preferred), and as planned.
+    """The number of partitions that a broker leads: now, as preferred leader, and as planned.
 
     leaders_after: read back at the end; None if nothing was done.
     """
@@ -64,7 +64,7 @@ class BrokerBalance:
 class LeaderBalance:
     """A balance of leaders, planned or carried out.
 
-    plan: the reorders, with a lower bound. elections: of all partitions that need one afterwards.
+    plan: the reorders, with a lower bound. elections: the elections needed after the reorders.
 
     failed: partitions that could not be reordered, with the reason.
     """
@@ -98,8 +98,8 @@ class LeaderBalance:
 def plan_balance(client: ClusterClient, topics: Sequence[str] = (), match: Sequence[str] = ()) -> LeaderBalance:
     """Plan the fewest changes to preferred leaders that balance them over the live brokers.
 
-    topics, match: only these topics, and those that match; neither: all. Raises NotFound for unknown topics, Refused
-    while partitions are being reassigned or a reassignment of kctl is unfinished on this machine.
+    topics, match: select topics (default: all). Raises NotFound for unknown topics, Refused while partitions are being
+    reassigned or kctl has an unfinished reassignment on this machine.
     """
     state, selected = choose(client, topics, match)
     _refuse_unfinished(state.cluster_id)
@@ -112,7 +112,7 @@ def plan_balance(client: ClusterClient, topics: Sequence[str] = (), match: Seque
 
 
 def saved_plan(planned: LeaderBalance, options: Mapping[str, Sequence[str]]) -> str:
-    """Return the reorders as a plan file. options: what the balance was planned for."""
+    """Return the reorders as a plan file. options: the command's topic selection, recorded as goals."""
     batches = make_batches(planned.reorders, max_concurrent_moves=1, batch_bytes=None)
     goals = {"leaders_only": True, **{key: sorted(values) for key, values in options.items() if values}}
     return text_of(document(planned.plan, Execution(batches=batches, goals=goals)))
@@ -174,9 +174,9 @@ def balance(
 
 
 def _reorder(client: ClusterClient, batch: Sequence[Reassignment], timeout_s: float) -> dict[TopicPartition, str]:
-    """Reorder a batch; return the partitions without the new order, with the reason."""
+    """Reorder a batch; return the partitions that did not get the new order, with the reason."""
     now = _replicas(client, batch)
-    failed = {r.tp: _stale(now.get(r.tp)) for r in batch if now.get(r.tp) not in {r.before, r.after}}
+    failed = {r.tp: _why_stale(now.get(r.tp)) for r in batch if now.get(r.tp) not in {r.before, r.after}}
     todo = {r.tp: r for r in batch if r.tp not in failed and now[r.tp] != r.after}
     errors: dict[TopicPartition, KctlError] = {}
     if todo:
@@ -200,7 +200,7 @@ def _replicas(client: ClusterClient, rows: Collection[Reassignment]) -> dict[Top
     return {p.tp: p.replicas for topic in state.topics.values() for p in topic.partitions}
 
 
-def _stale(now: tuple[int, ...] | None) -> str:
+def _why_stale(now: tuple[int, ...] | None) -> str:
     if now is None:
         return "the partition no longer exists"
     replicas = ",".join(map(str, now))

@@ -1,4 +1,7 @@
-"""Plan leader elections, carry them out in batches, and read back the leaders. The leaders decide the result."""
+"""Plan leader elections, carry them out in batches, and read back the leaders.
+
+The result depends on the leaders that are read back, not on the response to the request.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ OnProgress = Callable[[str, float, float], None]  # a message, partitions done, 
 
 @dataclass(frozen=True, slots=True)
 class Election:
-    """An election of one partition. reason: if the result is SKIPPED or FAILED.
+    """An election of one partition. reason: set if the result is SKIPPED or FAILED.
 
     leader: the current leader, None if there is none. elected: the replica to elect, or the elected replica.
     """
@@ -53,7 +56,7 @@ def choose(
 ) -> tuple[ClusterState, list[PartitionState]]:
     """Return the selected partitions.
 
-    topics, match: select topics (default: all). partitions: of each topic (default: all).
+    topics, match: select topics (default: all). partitions: partition numbers in each topic (default: all).
 
     Raises NotFound for topics and partitions that do not exist, UsageError for invalid names and patterns.
     """
@@ -100,7 +103,7 @@ def plan_unclean(
 ) -> list[Election]:
     """Return an election for each partition without a leader. Pure.
 
-    The controller elects the first live replica in the order of the assignment, in sync or not
+    The controller elects the first live replica in assignment order, preferring replicas in sync
     (PartitionLeaderElectionAlgorithms.offlinePartitionLeaderElection). named: partitions were selected one by one; a
     partition with a leader then raises Refused. eligible: replicas that can lead without data loss; a partition that
     has any is skipped. ignore_eligible: do not skip it if all of them are down.
@@ -225,6 +228,6 @@ def require_elected(plan: Sequence[Election]) -> None:
 
 
 def first_few(lines: Sequence[str]) -> str:
-    """Return the first three lines, and the number of the others."""
+    """Return the first three lines, and the number of remaining lines."""
     more = f"; and {len(lines) - 3} more" if len(lines) > 3 else ""
     return "; ".join(lines[:3]) + more

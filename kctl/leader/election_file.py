@@ -22,7 +22,7 @@ def read_election_file(path: Path) -> list[TopicPartition]:
 
 
 def parse_election_file(data: bytes, name: str) -> list[TopicPartition]:
-    """Return the partitions in the bytes of a file. name: of the file, for messages. Raises InvalidFile."""
+    """Parse the contents of an election file. name: the file's name, for messages. Raises InvalidFile."""
     partitions: set[TopicPartition] = set()
 
     def take(entry: Any) -> str | None:

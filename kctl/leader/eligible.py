@@ -1,8 +1,9 @@
 """Eligible leader replicas (KIP-966): brokers that can lead a partition without losing a committed record.
 
-In KRaft with eligible.leader.replicas.version ≥ 1, a replica that leaves an ISR smaller than min.insync.replicas stays
-eligible, because it has every committed record. When its broker returns, the controller elects it, and no record is
-lost. Metadata responses lack these replicas; DescribeTopicPartitions (brokers 3.8 and later) returns them.
+In KRaft with eligible.leader.replicas.version ≥ 1, a replica that leaves the ISR while the ISR is below
+min.insync.replicas stays eligible, because it has every committed record. When its broker returns, the controller
+elects it, and no record is lost. Metadata responses do not include these replicas; DescribeTopicPartitions (brokers 3.8
+and later) returns them.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ _TOPICS_PER_REQUEST = 200
 
 
 class Eligible(NamedTuple):
-    """Broker ids. replicas: eligible now. last_known: last eligible, but restarted without a clean shutdown."""
+    """The eligible leader replicas of a partition, as broker ids.
+
+    replicas: eligible now. last_known: the last eligible ones, whose brokers restarted without a clean shutdown.
+    """
 
     replicas: tuple[int, ...] = ()
     last_known: tuple[int, ...] = ()
@@ -82,11 +86,11 @@ def _read_pages(client: ClusterClient, topics: list[str]) -> dict[TopicPartition
             )
         )
         for topic in response.topics:
-            _take(topic, eligible)
-        following = response.next_cursor
-        if following is None:
+            _add_topic(topic, eligible)
+        next_cursor = response.next_cursor
+        if next_cursor is None:
             return eligible
-        position = (following.topic_name, following.partition_index)
+        position = (next_cursor.topic_name, next_cursor.partition_index)
         if cursor is not None and position <= cursor:
             raise OperationFailed(
                 "cannot read eligible leader replicas: the broker returns the same page again",
@@ -95,7 +99,7 @@ def _read_pages(client: ClusterClient, topics: list[str]) -> dict[TopicPartition
         cursor = position
 
 
-def _take(topic: Any, eligible: dict[TopicPartition, Eligible]) -> None:
+def _add_topic(topic: Any, eligible: dict[TopicPartition, Eligible]) -> None:
     from kctl.protocol.client import error_for
 
     if topic.error_code:

@@ -1,9 +1,9 @@
 """The losses of an unclean election, as far as live brokers know.
 
-Records that only replicas on dead brokers have cannot be counted. What is known: the log end offset of the replica that
-would lead (everything after it is lost), the log end offsets of the other live replicas (they are truncated to the new
-leader's), and committed offsets (an offset after the new end existed). Eligible leader replicas (KIP-966) that are down
-have every committed record: then no known loss does not mean no loss.
+Records that exist only on dead brokers cannot be counted. Known are the log end offset of the replica that would lead
+(later records are lost), the log end offsets of the other live replicas (which are truncated to the new leader's), and
+committed offsets (one beyond the new end proves a loss). Eligible leader replicas (KIP-966) that are down have every
+committed record, so records may be lost even if no loss is known.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 class UncleanLoss:
     """The loss of one partition. elected_end_offset: of the replica that would lead; later records are lost.
 
-    ends: broker → log end offset of each live replica, None if unknown. unreachable: brokers with a replica that are
-    down: their further records are unknown. committed: the largest committed offset, None if there is none or it is
-    unreadable. known_end_offset: the largest offset known to have existed. eligible: eligible leader replicas that are
-    down. last_known_eligible: the last ones, if there are none now.
+    ends: broker → log end offset of each live replica, None if unknown. unreachable: brokers that host a replica but
+    are down; their later records are unknown. committed: the largest committed offset, None if there is none or it is
+    unreadable. known_end_offset: the highest known log end offset or committed offset. eligible: eligible leader
+    replicas that are down. last_known_eligible: see Eligible.last_known.
     """
 
     topic: str
@@ -68,7 +68,7 @@ class UncleanLoss:
             text = f"{tp}: broker {self.elected} would lead from offset {self.elected_end_offset}"
         if self.known_lost:
             last = (self.known_end_offset or 0) - 1
-            text += f"; {self.elected_end_offset} to {last} existed ({self._witness()}) and are lost"
+            text += f"; {self.elected_end_offset} to {last} existed ({self._evidence()}) and are lost"
         if self.unreachable:
             nodes = ", ".join(map(str, self.unreachable))
             word = "broker" if len(self.unreachable) == 1 else "brokers"
@@ -81,7 +81,7 @@ class UncleanLoss:
             )
         return text
 
-    def _witness(self) -> str:
+    def _evidence(self) -> str:
         for node, end in self.ends.items():
             if end == self.known_end_offset:
                 return f"broker {node} has them"
@@ -94,7 +94,7 @@ def find_losses(
     plan: Collection[Election],
     eligible: Mapping[TopicPartition, Eligible] | None = None,
 ) -> list[UncleanLoss]:
-    """Return the loss of each planned election. Values that are unreadable are None, never an error."""
+    """Return the loss of each planned election. Unreadable values are None, never an error."""
     todo = [row for row in plan if row.result is ItemResult.WOULD_ELECT and row.elected is not None]
     states = {p.tp: p for topic in state.topics.values() for p in topic.partitions}
     by_node: dict[int, list[TopicPartition]] = {}
@@ -109,8 +109,8 @@ def find_losses(
         replicas = states[row.tp].replicas
         end_offsets = {node: _offset(ends, node, row.tp) for node in replicas if node in state.brokers}
         down = [node for node in replicas if node not in state.brokers]
-        protected = (eligible or {}).get(row.tp, NONE_ELIGIBLE)
-        losses.append(_loss(row, end_offsets, down, committed.get(row.tp), protected))
+        eligible_replicas = (eligible or {}).get(row.tp, NONE_ELIGIBLE)
+        losses.append(_loss(row, end_offsets, down, committed.get(row.tp), eligible_replicas))
     return losses
 
 
@@ -118,13 +118,13 @@ def _loss(
     row: Election, ends: Mapping[int, int | None], down: Collection[int], committed: int | None, eligible: Eligible
 ) -> UncleanLoss:
     assert row.elected is not None
-    reached = [end for end in (*ends.values(), committed) if end is not None]
+    known_ends = [end for end in (*ends.values(), committed) if end is not None]
     return UncleanLoss(
         topic=row.topic,
         partition=row.partition,
         elected=row.elected,
         elected_end_offset=ends.get(row.elected),
-        known_end_offset=max(reached, default=None),
+        known_end_offset=max(known_ends, default=None),
         ends=dict(ends),
         unreachable=tuple(down),
         committed=committed,

@@ -1,7 +1,7 @@
-"""The operations on leaders, each in one call: plan, confirm, elect or reorder, read back.
+"""Leader operations, each in one call: plan, confirm, elect or reorder, read back.
 
-`confirm` raises to stop, and checks the basis after the answer; nothing is changed before it has returned. `watching`
-is entered while leaders are elected.
+`confirm` raises to cancel, and checks the basis again after the user's answer; nothing is changed before it returns.
+`watching` is the context manager around the election; it yields the progress callback.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def elect_preferred(
 
 @dataclass(frozen=True, slots=True)
 class UncleanElection:
-    """Elections from replicas that are not in sync, what they lose, and the eligible leader replicas (KIP-966)."""
+    """Elections of replicas that are not in sync, their losses, and the eligible leader replicas (KIP-966)."""
 
     elections: list[Election]
     losses: list[UncleanLoss]
@@ -101,7 +101,7 @@ def balance_leaders(
     timeout_s: float,
     dry_run: bool = False,
 ) -> LeaderBalance:
-    """Balance leaders; topics, match: see plan_balance. report: called with the plan first.
+    """Balance leaders. topics, match: see plan_balance. report: called with the plan before `confirm`.
 
     Raises the errors of plan_balance and `balance`.
     """

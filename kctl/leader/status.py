@@ -1,8 +1,9 @@
 """The imbalance of leaders, counted as by the controller.
 
-With auto.leader.rebalance.enable, the controller checks each broker every leader.imbalance.check.interval.seconds: of
-the partitions with this preferred leader, the share led by another broker or by none. Above
-leader.imbalance.per.broker.percentage it elects (KafkaController.checkAndTriggerAutoLeaderRebalance).
+With auto.leader.rebalance.enable, the controller computes an imbalance for each broker every
+leader.imbalance.check.interval.seconds: of the partitions that prefer the broker as leader, the share led by another
+broker or by none. If it exceeds leader.imbalance.per.broker.percentage, the controller elects the preferred leaders
+(KafkaController.checkAndTriggerAutoLeaderRebalance).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _PERCENTAGE = "leader.imbalance.per.broker.percentage"
 
 
 def read_leader_status(client: ClusterClient, topics: Sequence[str] = (), match: Sequence[str] = ()) -> LeaderStatus:
-    """Return the leader status. topics, match: only these topics; neither: all, as the controller counts.
+    """Return the leader status. topics, match: select topics (default: all, as the controller counts).
 
     Raises NotFound, UsageError (an invalid name or pattern), and the errors of ClusterClient.metadata.
     """
@@ -35,7 +36,10 @@ def read_leader_status(client: ClusterClient, topics: Sequence[str] = (), match:
 
 
 def _rebalance_settings(client: ClusterClient, state: ClusterState) -> tuple[bool | None, float | None]:
-    """Return the settings of the controller, in KRaft of any broker. None: not reported, which is not an error."""
+    """Return the controller's auto.leader.rebalance.enable and imbalance limit (KRaft: any broker's).
+
+    A setting that is not reported is None, which is not an error.
+    """
     from kafka.protocol.admin import DescribeConfigsRequest
 
     if not state.brokers:

@@ -1,1 +1,1 @@
-"""Rolling restarts, and the means to stop, start and break brokers."""
+"""Rolling restarts, and the control of broker processes: stop, start, kill, pause."""

@@ -10,7 +10,7 @@ from kctl.restart.gate import NAMED, out_of_sync
 from kctl.restart.restart_run import POLL_S, RestartRun, done_and_total, ms, named
 from kctl.restart.steps import BrokerPhase, RestartStep
 
-_LOOKS = 3
+_READS = 3
 
 
 def bring_all_back(run: RestartRun) -> None:
@@ -25,14 +25,14 @@ def bring_all_back(run: RestartRun) -> None:
 
 
 def _absent(run: RestartRun) -> set[int]:
-    """Return the brokers that the cluster does not list in any of three reads.
+    """Return the brokers that are missing from each of three reads of the cluster.
 
     A broker that has just started does not know all brokers yet, and a live broker that is missing from one read would
     count as restarted.
     """
     absent = set(run.state.brokers)
-    for look in range(_LOOKS):
-        if look:
+    for attempt in range(_READS):
+        if attempt:
             run.clock.sleep(POLL_S * 2)
         absent -= run.cluster.registered()
         if not absent:
@@ -51,12 +51,13 @@ def bring_back(
 ) -> None:
     """Start brokers, then wait until each responds and all partitions are in sync. began: when the brokers went down.
 
-    Raises the first failure after all brokers were tried: one that cannot start does not keep others down.
+    watched: returns the longest under-replication in ms. Raises the first failure, but only after all brokers were
+    tried: one that cannot start does not keep the others down.
     """
     back = start_all(run, batch)
     if not back:
         return
-    in_sync_at = _settle(run, back)
+    in_sync_at = _wait_in_sync(run, back)
     longest, away_ms = watched(), round((in_sync_at - began) * 1000)
     for node in back:
         run.entry(RestartStep.IN_SYNC, broker=node, in_sync_ms=away_ms, longest_under_replicated_ms=longest)
@@ -66,14 +67,14 @@ def bring_back(
 def start_all(run: RestartRun, batch: Sequence[int]) -> list[int]:
     """Start each broker, then wait for all: voters of the metadata quorum respond only with a majority.
 
-    Returns the brokers that were started, without those that turn out to be up although the run never stopped them.
-    Raises the first failure after all brokers were tried.
+    Returns the brokers that were started; a broker that is up and was never stopped by the run is left alone. Raises
+    the first failure, but only after all brokers were tried.
     """
     back: list[int] = []
     started_at: dict[int, float] = {}
     failed: dict[int, KctlError] = {}
     for node in batch:
-        if _is_there_after_all(run, node):
+        if _is_unexpectedly_up(run, node):
             run.reporter.note(f"{named(run, [node])} is up, so it is not started")
             continue
         back.append(node)
@@ -87,7 +88,7 @@ def start_all(run: RestartRun, batch: Sequence[int]) -> list[int]:
         except KctlError as exc:
             failed[node] = exc
             started_at.pop(node, None)
-    failed |= _until_they_answer(run, started_at)
+    failed |= _wait_for_responses(run, started_at)
     failures = [failed[node] for node in batch if node in failed]
     for other in failures[1:]:
         run.reporter.note(other.message)
@@ -96,10 +97,10 @@ def start_all(run: RestartRun, batch: Sequence[int]) -> list[int]:
     return back
 
 
-def _is_there_after_all(run: RestartRun, node: int) -> bool:
-    """Return True for a broker that is up, and that this run did not stop: a network failure makes all look down."""
-    taken_down = run.state.brokers[node].phase in {BrokerPhase.STOPPED, BrokerPhase.STARTING, BrokerPhase.STARTED}
-    return not taken_down and run.cluster.answers(node)
+def _is_unexpectedly_up(run: RestartRun, node: int) -> bool:
+    """Return True if the broker is up and this run never stopped it: after a network failure, all look down."""
+    was_stopped = run.state.brokers[node].phase in {BrokerPhase.STOPPED, BrokerPhase.STARTING, BrokerPhase.STARTED}
+    return not was_stopped and run.cluster.answers(node)
 
 
 def _stop_again(run: RestartRun, node: int) -> None:
@@ -122,8 +123,8 @@ def _start(run: RestartRun, node: int) -> None:
         run.control.start(node, timeout_s=max(1.0, run.options.broker_timeout_s))
 
 
-def _until_they_answer(run: RestartRun, started_at: Mapping[int, float]) -> dict[int, KctlError]:
-    """Wait for all brokers at once, each with its own timeout. begun: start times. Returns the failures."""
+def _wait_for_responses(run: RestartRun, started_at: Mapping[int, float]) -> dict[int, KctlError]:
+    """Wait for all brokers at once, each with its own timeout. started_at: broker → start time. Return the failures."""
     waiting, failed = dict(started_at), dict[int, KctlError]()
     while waiting:
         for node, began in list(waiting.items()):
@@ -140,18 +141,18 @@ def _until_they_answer(run: RestartRun, started_at: Mapping[int, float]) -> dict
     return failed
 
 
-def _settle(run: RestartRun, batch: Sequence[int]) -> float:
-    """Wait for N consecutive checks with all expected replicas in sync. Return the time of the first of them."""
+def _wait_in_sync(run: RestartRun, batch: Sequence[int]) -> float:
+    """Wait for N consecutive checks with all expected replicas in sync. Return the time of the first check."""
     until = run.clock.now() + run.options.broker_timeout_s
-    good, since = 0, 0.0
+    passed_checks, since = 0, 0.0
     while True:
-        what = _not_settled(run, batch)
+        what = _why_not_in_sync(run, batch)
         if what is None:
-            since = run.clock.now() if not good else since
-            good += 1
+            since = run.clock.now() if not passed_checks else since
+            passed_checks += 1
         else:
-            good = 0
-        if good >= run.options.stable_checks:
+            passed_checks = 0
+        if passed_checks >= run.options.stable_checks:
             return since
         if what is not None and run.clock.now() >= until:
             raise TimedOut(
@@ -159,11 +160,13 @@ def _settle(run: RestartRun, batch: Sequence[int]) -> float:
                 hint="run `kctl cluster diagnose` to see what is behind, or raise --broker-timeout",
             )
         run.reporter.update(f"{named(run, batch)}: {what or 'in sync, checking again'}", *done_and_total(run))
-        run.clock.sleep(run.options.stable_interval_s if good else min(POLL_S * 2, run.options.stable_interval_s))
+        run.clock.sleep(
+            run.options.stable_interval_s if passed_checks else min(POLL_S * 2, run.options.stable_interval_s)
+        )
 
 
-def _not_settled(run: RestartRun, batch: Sequence[int]) -> str | None:
-    """Return what is wrong after a restart; None if all is in sync."""
+def _why_not_in_sync(run: RestartRun, batch: Sequence[int]) -> str | None:
+    """Return why replicas are not in sync after a restart; None if they are."""
     try:
         current = run.cluster.snapshot(())
     except ConnectionFailed as exc:

@@ -11,8 +11,8 @@ Act = Literal["stop", "start", "kill", "pause", "unpause"]
 class BrokerControl(Protocol):
     """Actions on one broker. Each returns when it has taken effect: the process ended, runs, or is paused.
 
-    acts: the supported actions. An action raises Refused if it is not supported or the broker is unknown, and TimedOut
-    or OperationFailed if it was started and did not succeed.
+    acts: the supported actions. An action raises NotFound for an unknown broker, Refused if it is not supported, and
+    TimedOut or OperationFailed if it was started and did not succeed.
     """
 
     acts: Collection[Act]
@@ -21,7 +21,7 @@ class BrokerControl(Protocol):
         """Shut the broker down in a controlled way. No effect if it does not run."""
 
     def start(self, broker: int, *, timeout_s: float) -> None:
-        """Start the broker, if necessary after its ZooKeeper session has expired. No effect if it runs."""
+        """Start the broker, if necessary after its old ZooKeeper session has expired. No effect if it runs."""
 
     def kill(self, broker: int) -> None:
         """Kill the broker with SIGKILL."""

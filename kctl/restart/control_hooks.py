@@ -20,7 +20,7 @@ _MAX_CHARACTERS = 300
 
 
 class HookControl:
-    """Control by commands. brokers: their addresses when the run began; a broker that is down reports none."""
+    """Control by commands. brokers: as of the start of the run, because a broker that is down reports no address."""
 
     def __init__(
         self, hooks: Hooks, brokers: Mapping[int, Broker], *, run: Callable[..., Ended] = process.run_logged
@@ -67,13 +67,13 @@ def run_command(
 ) -> None:  # fmt: skip
     """Run one command of hooks.yaml and wait until it ends.
 
-    does: for messages; longer: the setting that raises the limit. Raises TimedOut, and OperationFailed with the last
-    lines if the exit code is not 0.
+    does: the action, for messages; longer: the setting that raises the limit. Raises TimedOut, and OperationFailed with
+    the last lines if the exit code is not 0.
     """
     what = f"the command to {does} ({PurePath(argv[0]).name})"
     lines: deque[str] = deque(maxlen=_MAX_LINES)
     try:
-        done = run(argv, timeout_s=limit_s, on_line=partial(_keep, lines), cwd=Path())
+        done = run(argv, timeout_s=limit_s, on_line=partial(_add_line, lines), cwd=Path())
     except TimedOut:
         raise TimedOut(
             f"{what} did not end within {limit_s:g} s and was killed",
@@ -88,7 +88,7 @@ def run_command(
         )
 
 
-def _keep(lines: deque[str], line: str) -> None:
+def _add_line(lines: deque[str], line: str) -> None:
     if line.strip():
         lines.append(line[:_MAX_CHARACTERS])
 

@@ -15,7 +15,7 @@ from kctl.restart.hooks import ACTS
 if TYPE_CHECKING:
     from kctl.deploy.waiting import ProgressReporter
 
-_BUSY_S = 20.0  # each attempt waits for the lock as well
+_BUSY_S = 20.0  # time to retry; each attempt itself waits for the lock, too
 
 
 class LocalControl:

@@ -23,7 +23,7 @@ from kctl.restart.snapshot import MinIsr
 if TYPE_CHECKING:
     from kctl.restart.snapshot import GateSnapshot
 
-NAMED = 3  # names shown of a longer list
+NAMED = 3  # names shown if a list is longer
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +56,10 @@ class UnprotectedTopic:
 def blockers(state: ClusterState, min_isr: MinIsr, down: Collection[int], adding: Adding = None) -> list[Blocker]:
     """Return why the brokers of `down` cannot all be stopped now; [] if they can.
 
-    min_isr: at least of each topic that they host. adding: running reassignments, as in kctl.health.
+    min_isr: min.insync.replicas by topic, for all topics that they host. adding: ongoing reassignments, as in
+    kctl.health.
     """
-    problems = _not_known(state, min_isr, down)
+    problems = _unknown_min_isr(state, min_isr, down)
     for p in _hosted(state, down):
         least = min_isr.get(p.topic)
         if not isinstance(least, int):
@@ -74,19 +75,20 @@ def blockers(state: ClusterState, min_isr: MinIsr, down: Collection[int], adding
     return problems
 
 
-def _not_known(state: ClusterState, min_isr: MinIsr, down: Collection[int]) -> list[Blocker]:
-    """Return the topics with an unknown min.insync.replicas, one blocker per reason, which many topics share."""
+def _unknown_min_isr(state: ClusterState, min_isr: MinIsr, down: Collection[int]) -> list[Blocker]:
+    """Return one blocker per reason why min.insync.replicas is unknown, because many topics share a reason."""
     topics: dict[str, list[str]] = {}
     for topic in dict.fromkeys(p.topic for p in _hosted(state, down)):
         least = min_isr.get(topic)
         if not isinstance(least, int):
             topics.setdefault(least.message if isinstance(least, KctlError) else "not reported", []).append(topic)
     return [
-        Blocker(None, None, f"min.insync.replicas of {_some(names)} is unknown: {why}") for why, names in topics.items()
+        Blocker(None, None, f"min.insync.replicas of {_listed(names)} is unknown: {why}")
+        for why, names in topics.items()
     ]
 
 
-def _some(names: Sequence[str]) -> str:
+def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED:,} more topics" if len(names) > NAMED else "")
 
 
@@ -120,7 +122,7 @@ def summary(problems: Sequence[Blocker]) -> str:
 
 
 def quorum_blocker(quorum: Quorum | KctlError | None, down: Collection[int]) -> Blocker | None:
-    """Return a blocker if KRaft voters are to be stopped and the others are no majority; None with ZooKeeper."""
+    """Return a blocker if stopping KRaft voters would leave the quorum without a majority; None with ZooKeeper."""
     if isinstance(quorum, NotAuthorized) or quorum is None:
         return None
     if isinstance(quorum, KctlError):
@@ -140,16 +142,16 @@ def quorum_blocker(quorum: Quorum | KctlError | None, down: Collection[int]) -> 
 def out_of_sync(
     state: ClusterState, adding: Adding, brokers: Collection[int], *, but: Collection[int] = ()
 ) -> list[TopicPartition]:
-    """Return the partitions that miss a replica in the ISR that is expected to come back.
+    """Return the partitions that lack an in-sync replica or a leader that is expected to come back.
 
-    brokers: the brokers of the run. Replicas on other brokers that are down are not expected: the restart does not
-    bring them back. but: brokers that may miss any replica, because they are restarted now, which may be the remedy.
+    brokers: the brokers of the run. Replicas on other brokers that are down are not expected, because the restart does
+    not bring them back. but: brokers whose replicas may be out of sync: they restart now, which may fix them.
     """
-    waited_for = set(state.brokers) | set(brokers)
+    expected_brokers = set(state.brokers) | set(brokers)
     problems = []
     for p in partitions_of(state):
         missing = set(p.replicas).difference(p.isr, adding_of(p, adding), but)
-        if missing & waited_for or (p.offline and waited_for.intersection(p.isr)):
+        if missing & expected_brokers or (p.offline and expected_brokers.intersection(p.isr)):
             problems.append(p.tp)
     return problems
 
@@ -174,15 +176,15 @@ def fits_together(state: ClusterState, min_isr: MinIsr, brokers: Collection[int]
     Partitions that cannot be protected do not count. run: all brokers of the run. Replicas on other brokers that are
     down do not count: the restart does not bring them back.
     """
-    coming = set(state.brokers).union(run)
+    expected_brokers = set(state.brokers).union(run)
     for p in _hosted(state, brokers):
         least = min_isr.get(p.topic)
-        remaining = coming.intersection(p.replicas).difference(brokers)
+        remaining = expected_brokers.intersection(p.replicas).difference(brokers)
         if isinstance(least, int) and _protectable(p, least):
             if len(remaining) < effective_min_isr(p, least):
                 return False
         elif len(set(p.replicas).intersection(brokers)) > 1 and not remaining:
-            return False  # one broker after another, at least one replica remains
+            return False  # if they stop one by one, at least one replica stays up
     return True
 
 

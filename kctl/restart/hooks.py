@@ -68,7 +68,7 @@ class ZookeeperHooks:
                 reason=Reason.IMPOSSIBLE,
             )
         where = f"under zookeeper: servers: {server}:"
-        return _filled(template, lambda name: _safe(getattr(server, name), name, f"ZooKeeper {server}", where))
+        return _fill(template, lambda name: _safe(getattr(server, name), name, f"ZooKeeper {server}", where))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class Hooks:
             return False
 
     def argv(self, act: Act, broker: Broker) -> tuple[str, ...]:
-        """Return the command for one broker. Its host is "" if the broker is down and its address is unknown.
+        """Return the command for a broker. Broker.host is "" if the broker is down and its address is unknown.
 
         Raises Refused if there is no command, or a value in the command is unknown.
         """
@@ -108,7 +108,7 @@ class Hooks:
                 hint=f"add `{act}: [COMMAND, ARGUMENT, …]`, for all brokers or under brokers: {broker.id}:",
                 reason=Reason.IMPOSSIBLE,
             )
-        return _filled(template, lambda name: self._value(name, broker))
+        return _fill(template, lambda name: self._value(name, broker))
 
     def _value(self, name: str, broker: Broker) -> str:
         value = getattr(broker, name)
@@ -123,7 +123,7 @@ class Hooks:
         return _safe(value, name, f"broker {broker.id}", f"under brokers: {broker.id}:")
 
 
-def _filled(template: tuple[str, ...], value: Callable[[str], str]) -> tuple[str, ...]:
+def _fill(template: tuple[str, ...], value: Callable[[str], str]) -> tuple[str, ...]:
     return tuple(_PLACEHOLDER.sub(lambda match: value(match[1]), word) for word in template)
 
 

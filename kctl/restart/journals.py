@@ -21,7 +21,7 @@ def find_unfinished(cluster_id: str) -> Path | None:
 
 
 def find_unfinished_by_name(cluster: str) -> Path | None:
-    """Return the unfinished run by the cluster's name, for a cluster whose id no broker can report."""
+    """Find the journal of an unfinished run by the cluster's name, when no broker can report the cluster's id."""
     for where in sorted((paths.state_dir() / _KIND).glob("*")):
         path = _unfinished(where)
         if path is not None and replay(journal.read(path), name=str(path)).cluster == cluster:
@@ -34,7 +34,7 @@ def _unfinished(where: Path) -> Path | None:
 
 
 def begin(cluster: str, cluster_id: str, brokers: Sequence[Broker]) -> Journal:
-    """Create a journal and hold it. Raises Refused if there is an unfinished run, Busy if it is active."""
+    """Create and lock a journal. Raises Refused if there is an unfinished run, Busy if a process works on it."""
     where = run_files.folder(_KIND, cluster_id)
     with run_files.one_at_a_time(where):
         other = _unfinished(where)
@@ -55,7 +55,7 @@ def begin(cluster: str, cluster_id: str, brokers: Sequence[Broker]) -> Journal:
 
 
 def reopen(path: Path) -> tuple[Journal, RestartState]:
-    """Hold the journal of an unfinished run. Raises Busy."""
+    """Lock the journal of an unfinished run, and return its state. Raises Busy."""
     refuse_while_held(path)
     run_journal = journal.resume(path)
     try:
@@ -69,7 +69,7 @@ def reopen(path: Path) -> tuple[Journal, RestartState]:
 def begin_or_resume(
     cluster: str, cluster_id: str, brokers: Sequence[Broker], path: Path | None
 ) -> tuple[Journal, RestartState]:
-    """Hold the journal of a new run, or of the unfinished run in `path`; return its state. Raises Refused, Busy."""
+    """Lock the journal of a new run, or of the unfinished run in `path`; return its state. Raises Refused, Busy."""
     if path is None:
         run_journal = begin(cluster, cluster_id, brokers)
         return run_journal, replay(run_journal.entries, name=str(run_journal.path))
@@ -94,6 +94,6 @@ def abandon(path: Path) -> RestartState:
 
 
 def refuse_while_held(path: Path) -> None:
-    """Raise Busy while a process works on the run."""
+    """Raise Busy if a process is working on the run."""
     if journal.is_locked(path):
         raise Busy(f"another kctl is restarting the brokers of this cluster ({path.stem})", hint="wait until it ends")

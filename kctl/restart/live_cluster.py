@@ -35,16 +35,16 @@ if TYPE_CHECKING:
     from kctl.base.address import Address
     from kctl.protocol.client import ClusterClient
 
-_ASK_S = 10.0
+_TIMEOUT_S = 10.0
 _WATCH_S = 0.25
 _CONTROLLER_S = 2.0
 _CAUGHT_UP_LAG = 100  # records of the metadata log; a follower is a few behind all the time
-# Errors that a stopped broker does not cause: a wrong login, certificate or name, or no Kafka. Brokers may be up.
+# Errors that a stopped broker does not cause (wrong login, certificate or host name, not Kafka): brokers may be up.
 _NOT_DOWN = (AuthenticationFailed, CertificateRejected, TlsMismatch, NotKafka, NameNotResolved)
 
 
 def may_be_down(error: ConnectionFailed) -> bool:
-    """Return True if servers that failed with this error may be down: refused, silent, or their machines are off."""
+    """Return True if servers that failed with this error may be down, e.g. the connection was refused or timed out."""
     return not isinstance(error, _NOT_DOWN)
 
 
@@ -52,15 +52,15 @@ class Cluster(Protocol):
     """The cluster under restart. Methods raise subclasses of ConnectionFailed if no broker responds."""
 
     def snapshot(self, brokers: Collection[int]) -> GateSnapshot:
-        """Read the gate's facts about the partitions of `brokers`; if empty, only the state of all partitions."""
+        """Read what the gate checks on `brokers`; if empty, read only the state of all partitions."""
 
     def hides_topics(self) -> bool:
         """Return True if the user may not describe all topics, so that a snapshot may miss some."""
 
     def registered(self) -> frozenset[int]:
-        """Return the brokers that are up; none if the only known broker, or every broker so far, does not respond.
+        """Return the brokers that are up; none if no broker responds and the last read listed at most one.
 
-        Raises subclasses of ConnectionFailed for errors that a stopped broker does not cause.
+        Raises subclasses of ConnectionFailed if it listed more, and for errors that a stopped broker does not cause.
         """
 
     def answers(self, broker: int) -> bool:
@@ -81,12 +81,12 @@ class Cluster(Protocol):
 
 class ReplicaWatch(Protocol):
     def end(self) -> int | None:
-        """Stop. Return the longest time (ms) that a partition missed an ISR replica; None if nothing was read."""
+        """Stop. Return the longest time (ms) that a partition's ISR was smaller than before; None without a read."""
 
 
 @dataclass(frozen=True, slots=True)
 class RestartElection:
-    """The election at the end of a restart.
+    """The result of the election at the end of a restart.
 
     elected: number of partitions. not_elected: "topic-partition: reason" for those not led by their preferred replica.
     """
@@ -96,7 +96,7 @@ class RestartElection:
 
 
 class LiveCluster:
-    """The cluster over a connection that is renewed to any broker that is up. `with` closes it."""
+    """The cluster, over a connection that is reopened to any broker that is up. `with` closes it."""
 
     def __init__(
         self, target: Target, brokers: Collection[Broker] = (), controllers: Mapping[int, Address] | None = None
@@ -127,7 +127,7 @@ class LiveCluster:
     def client(self) -> ClusterClient:
         """Return the open client, or a new one."""
         if self._client is None:
-            self._client = connect(self._target, timeout_s=_ASK_S)
+            self._client = connect(self._target, timeout_s=_TIMEOUT_S)
         return self._client
 
     def down(self) -> dict[int, Broker]:
@@ -159,7 +159,7 @@ class LiveCluster:
         return may_describe_all_topics(self.client()) is False
 
     def _zookeeper(self) -> str | None:
-        """Return why ZooKeeper is unreachable. A broker that stops while it is may hang, and cannot start again."""
+        """Return why ZooKeeper is unreachable. Without it, a broker may hang when it stops, and cannot start."""
         if self._target.zookeeper is None:
             return None
         try:
@@ -203,12 +203,14 @@ class LiveCluster:
                 return False
         try:
             client = self.client()
-            there = set(client.metadata(()).brokers)
+            live_brokers = set(client.metadata(()).brokers)
             view = read_views(client, [broker]).get(broker)
         except KctlError:
             return False
-        is_complete = isinstance(view, BrokerView) and view.controller_id is not None and there <= set(view.brokers)
-        return is_complete and broker in there
+        is_complete = (
+            isinstance(view, BrokerView) and view.controller_id is not None and live_brokers <= set(view.brokers)
+        )
+        return is_complete and broker in live_brokers
 
     def controller(self) -> int | None:
         try:
@@ -245,13 +247,13 @@ def _quorum(client: ClusterClient) -> Quorum | KctlError | None:
 
 @dataclass
 class IsrGaps:
-    """Durations for which partitions miss replicas in their ISR. Pure; times in seconds."""
+    """The time that partitions spend with a shrunken ISR. Pure; times in seconds."""
 
     since: dict[TopicPartition, float] = field(default_factory=dict)
     longest_s: float = 0.0
 
     def sample(self, lacking: Collection[TopicPartition], at: float) -> None:
-        """Add a sample: the partitions that miss a replica at this time."""
+        """Add a sample: the partitions whose ISR lacks a replica at this time."""
         for tp in lacking:
             self.longest_s = max(self.longest_s, at - self.since.setdefault(tp, at))
         for tp in self.since.keys() - set(lacking):
@@ -275,11 +277,11 @@ class LiveReplicaWatch:
 
     def __init__(self, target: Target, brokers: Collection[int]) -> None:
         self._target, self._brokers = target, tuple(brokers)
-        self._found, self._samples = IsrGaps(), 0
+        self._gaps, self._samples = IsrGaps(), 0
         self._stop, self._first_read = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="kctl-restart-watch", daemon=True)
         self._thread.start()
-        self._first_read.wait(_ASK_S)
+        self._first_read.wait(_TIMEOUT_S)
 
     def _run(self) -> None:
         before: dict[TopicPartition, int] | None = None
@@ -289,7 +291,7 @@ class LiveReplicaWatch:
             pause_s = max(pause_s, _WATCH_S)
             began = time.monotonic()
             try:
-                client = client or connect(self._target, timeout_s=_ASK_S)
+                client = client or connect(self._target, timeout_s=_TIMEOUT_S)
                 state = client.metadata()
             except KctlError:
                 if client is not None:
@@ -299,7 +301,7 @@ class LiveReplicaWatch:
             pause_s = max(_WATCH_S, 4 * (time.monotonic() - began))  # metadata of a big cluster is costly
             if before is None:
                 before = {p.tp: len(p.isr) for p in partitions_of(state)}
-            self._found.sample(shrunk_isrs(state, self._brokers, before), time.monotonic())
+            self._gaps.sample(shrunk_isrs(state, self._brokers, before), time.monotonic())
             self._samples += 1
             self._first_read.set()
         if client is not None:
@@ -307,5 +309,5 @@ class LiveReplicaWatch:
 
     def end(self) -> int | None:
         self._stop.set()
-        self._thread.join(_ASK_S + 1)
-        return round(self._found.longest_s * 1000) if self._samples else None
+        self._thread.join(_TIMEOUT_S + 1)
+        return round(self._gaps.longest_s * 1000) if self._samples else None

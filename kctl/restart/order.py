@@ -22,8 +22,8 @@ def next_batch(
 ) -> tuple[int, ...]:
     """Return the next brokers of `pending`; () if none are left.
 
-    controller: the current one; it comes last, and alone. fits: returns True if brokers can be stopped together as far
-    as replicas are concerned.
+    controller: the current controller; it restarts last, and alone. fits: returns True if the replicas allow stopping
+    these brokers together.
     """
     others = [broker for broker in pending if broker != controller]
     if not others:

@@ -19,13 +19,13 @@ from kctl.restart.restart_run import RestartClock, RestartOptions, RestartRun
 from kctl.restart.snapshot import GateSnapshot
 from kctl.restart.steps import BrokerPhase, RestartState, replay
 
-_PATIENCE_S = 10.0  # a cluster that has just started settles within this time
+_SETTLE_S = 10.0  # a cluster that has just started settles within this time
 _POLL_S = 1.0
-_ASK_BROKERS = (
+_BROKERS_HINT = (
     "find the cause with `kctl cluster health`, which waits for recovery with --wait; if only the replicas of one "
     "broker are behind, restart that broker with --brokers N"
 )
-_ASK_ZOOKEEPER = "check the servers with `kctl zk stat`: a majority must respond"
+_ZOOKEEPER_HINT = "check the servers with `kctl zk stat`: a majority must respond"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class PlannedBroker:
 class RestartPlan:
     """The plan of a rolling restart.
 
-    resumes: the unfinished run that continues; restarted: the brokers that it has already restarted. blockers: reasons
+    resumes: the unfinished run to resume; restarted: the brokers that it has already restarted. blockers: reasons
     why a broker cannot be stopped now. left_down: brokers that host replicas, are down, and are not part of the plan.
     not_seen: what the user may not describe, so that the gate cannot check it.
     """
@@ -69,8 +69,8 @@ class RestartPlan:
 class RestartedBroker:
     """The result for one broker.
 
-    in_sync_ms: from its stop until all partitions were in sync. longest_under_replicated_ms: of the partition that
-    missed a replica for the longest time.
+    in_sync_ms: from its stop until all partitions were in sync. longest_under_replicated_ms: the longest time that any
+    partition lacked a replica.
     """
 
     broker: int
@@ -105,8 +105,8 @@ def unfinished_run(cluster: Cluster, name: str, own_id: str | None = None) -> tu
     """Return the cluster's id and the journal of its unfinished run.
 
     If no broker is up, the id is None, and the run is found by `own_id` (the id on the disks of a cluster that kctl set
-    up, as another cluster may have had its name) or by the cluster's name. Raises subclasses of ConnectionFailed if
-    there is no such run either, and for errors that a stopped broker does not cause.
+    up, because an earlier cluster may have had its name) or by the cluster's name. Raises subclasses of
+    ConnectionFailed if there is no such run either, and for errors that a stopped broker does not cause.
     """
     try:
         live_id = cluster.snapshot(()).state.cluster_id
@@ -123,7 +123,7 @@ def unfinished_run(cluster: Cluster, name: str, own_id: str | None = None) -> tu
 
 
 def read_unfinished(path: Path, selected: Collection[int] | None) -> RestartState:
-    """Return the state of a run. Raises Refused if other brokers are selected now, Busy if a process works on it."""
+    """Return the state of a run. Raises Refused if other brokers are selected, Busy if a process works on it."""
     journals.refuse_while_held(path)
     state = replay(journal.read(path), name=str(path))
     if selected is not None and set(selected) != set(state.brokers):
@@ -160,56 +160,58 @@ def make_plan(
 
     While a broker is down there are no blockers: the broker is started first, and the gate is checked afterwards.
     """
-    there = cluster.registered() if state is not None else frozenset()
-    first = [] if state is None else _first(state, there)
-    if state is not None and (first or not there):
+    live_nodes = cluster.registered() if state is not None else frozenset()
+    first = [] if state is None else _start_first(state, live_nodes)
+    if state is not None and (first or not live_nodes):
         order = [(node,) for node in first] + whole_order(state.pending, {}, None)
-        plan = _plan(name, state.cluster_id, brokers, order, None, there, resumes, state)
-        return _with_look(plan, cluster, cluster.snapshot([*first, *state.pending])) if there else plan
-    until = clock.now() + min(_PATIENCE_S, options.timeout_s)
+        plan = _plan(name, state.cluster_id, brokers, order, None, live_nodes, resumes, state)
+        return _with_topic_facts(plan, cluster, cluster.snapshot([*first, *state.pending])) if live_nodes else plan
+    until = clock.now() + min(_SETTLE_S, options.timeout_s)
     while True:
         broker_ids = list(brokers) if state is None else state.pending
         controller = cluster.controller()
         current = cluster.snapshot(broker_ids)
-        there = current.up
+        live_nodes = current.up
         order = whole_order(
             broker_ids,
             {node: broker.rack for node, broker in brokers.items()},
             controller,
             max_unavailable=options.max_unavailable,
-            fits=lambda some: can_stop_together(current, some, brokers),  # noqa: B023 - used within the round
+            fits=lambda nodes: can_stop_together(current, nodes, brokers),  # noqa: B023 - called in this iteration
         )
         problems: list[Blocker] = []
-        if there.issuperset(brokers):
+        if live_nodes.issuperset(brokers):
             problems = list(dict.fromkeys(each for batch in order for each in gate(current, batch, list(brokers))))
         if not problems or clock.now() >= until:
             break
         clock.sleep(_POLL_S)
-    plan = _plan(name, current.state.cluster_id or "", brokers, order, controller, there, resumes, state)
-    return replace(_with_look(plan, cluster, current), blockers=tuple(problems))
+    plan = _plan(name, current.state.cluster_id or "", brokers, order, controller, live_nodes, resumes, state)
+    return replace(_with_topic_facts(plan, cluster, current), blockers=tuple(problems))
 
 
-def _first(state: RestartState, there: Collection[int]) -> list[int]:
+def _start_first(state: RestartState, live_nodes: Collection[int]) -> list[int]:
     """Return the brokers to start first, including those that the run restarted and that are down again."""
     return [
-        node for node, row in state.brokers.items() if row.open or (row.phase is BrokerPhase.DONE and node not in there)
+        node
+        for node, row in state.brokers.items()
+        if row.open or (row.phase is BrokerPhase.DONE and node not in live_nodes)
     ]
 
 
-def _with_look(plan: RestartPlan, cluster: Cluster, snapshot: GateSnapshot) -> RestartPlan:
-    """Add what the topics show: unprotected topics, brokers that are down and not in the plan, hidden topics."""
-    coming = [row.broker for row in plan.brokers]
+def _with_topic_facts(plan: RestartPlan, cluster: Cluster, snapshot: GateSnapshot) -> RestartPlan:
+    """Add unprotected topics, brokers that are down and not in the plan, and what the user may not describe."""
+    planned_brokers = [row.broker for row in plan.brokers]
     hosts = {node for p in partitions_of(snapshot.state) for node in p.replicas}
     return replace(
         plan,
-        unprotected=tuple(unprotected(snapshot.state, snapshot.min_isr, coming)),
-        left_down=tuple(sorted(hosts.difference(snapshot.state.brokers, coming, plan.restarted))),
+        unprotected=tuple(unprotected(snapshot.state, snapshot.min_isr, planned_brokers)),
+        left_down=tuple(sorted(hosts.difference(snapshot.state.brokers, planned_brokers, plan.restarted))),
         not_seen=tuple(_not_seen(cluster, snapshot)),
     )
 
 
 def _not_seen(cluster: Cluster, snapshot: GateSnapshot) -> Iterator[str]:
-    """Yield what the user may not describe. Not a blocker: operators of some topics may restart for those."""
+    """Yield what the user may not describe. Not a blocker: users of only some topics may restart brokers, too."""
     if cluster.hides_topics():
         yield (
             "this user may not describe all topics: brokers are stopped without checking the ISRs of the others "
@@ -228,26 +230,26 @@ def _plan(
     brokers: Mapping[int, Broker],
     order: Sequence[tuple[int, ...]],
     controller: int | None,
-    there: Collection[int],
+    live_nodes: Collection[int],
     resumes: Path | None,
     state: RestartState | None,
 ) -> RestartPlan:
     rows = [
         PlannedBroker(
             turn, node, brokers[node].host or None, brokers[node].port if brokers[node].host else None,
-            brokers[node].rack, node == controller, "up" if node in there else "down",
+            brokers[node].rack, node == controller, "up" if node in live_nodes else "down",
         )
         for turn, batch in enumerate(order, 1)
         for node in batch
     ]  # fmt: skip
-    coming = {row.broker for row in rows}
-    done = tuple(node for node in brokers if state is not None and node not in coming)
+    planned_brokers = {row.broker for row in rows}
+    done = tuple(node for node in brokers if state is not None and node not in planned_brokers)
     return RestartPlan(name, cluster_id, resumes.stem if resumes else None, done, tuple(rows), (), ())
 
 
-def _way_out(problems: Sequence[Blocker]) -> str:
-    without = any(isinstance(each, ZookeeperDown) for each in problems)
-    return _ASK_ZOOKEEPER if without else _ASK_BROKERS
+def _next_step_hint(problems: Sequence[Blocker]) -> str:
+    zookeeper_down = any(isinstance(each, ZookeeperDown) for each in problems)
+    return _ZOOKEEPER_HINT if zookeeper_down else _BROKERS_HINT
 
 
 def refuse_without_election(cluster: Cluster, options: RestartOptions, state: RestartState | None) -> None:
@@ -270,7 +272,7 @@ def refuse_blocked(plan: RestartPlan) -> None:
     if plan.blockers:
         raise Refused(
             f"no broker can be stopped now: {summary(plan.blockers)}",
-            hint=_way_out(plan.blockers),
+            hint=_next_step_hint(plan.blockers),
             details={"blockers": [str(each) for each in plan.blockers]},
             reason=Reason.NOT_READY,
         )

@@ -1,4 +1,4 @@
-"""The state of one process that works on a rolling restart: control, options, clock, reporter."""
+"""What one process needs to carry out a rolling restart: control, options, clock, reporter."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ DEFAULT_TIMEOUT_S = 24 * 3600.0
 class RestartOptions:
     """The options of a rolling restart.
 
-    broker_timeout_s: limit for each wait: gate, stop, start, in sync. timeout_s: no broker is stopped after it; brokers
-    that are down are still brought back.
+    broker_timeout_s: limit of each wait (gate, stop, start, in sync). timeout_s: after it, no broker is stopped, but
+    brokers that are down are still brought back.
     """
 
     max_unavailable: int = 1
@@ -50,7 +50,7 @@ class SystemClock:
 
 
 class RestartReporter(Protocol):
-    """Receives the progress of a run."""
+    """A receiver of the progress of a run."""
 
     def note(self, line: str) -> None: ...
 
@@ -75,7 +75,7 @@ class NotFinished(OperationFailed):
 
 @dataclass
 class RestartRun:
-    """One process's work on a run. state: follows the journal. controllers: nodes that are dedicated controllers."""
+    """One process's work on a run. state: updated with each journal entry. controllers: the dedicated controllers."""
 
     cluster: Cluster
     control: BrokerControl

@@ -1,4 +1,4 @@
-"""Carry out a rolling restart, entry by entry of its journal. A new run and a resumed one share the code.
+"""Carry out a rolling restart, and record each step in its journal. New and resumed runs share this code.
 
 For each broker (with --max-unavailable: a few of one rack): gate → stop → no longer listed → start → responds → N
 consecutive checks with every replica in sync. If a broker does not come back, the run ends and stops no other broker.
@@ -33,7 +33,7 @@ def carry_out(run: RestartRun) -> None:
 def _carry_out(run: RestartRun) -> None:
     ends_at = run.clock.now() + run.options.timeout_s
     bring_all_back(run)
-    _same_cluster(run)
+    _check_cluster(run)
     while _remaining(run):
         if run.clock.now() >= ends_at:
             raise TimedOut(f"not finished within {run.options.timeout_s:g} s", hint="raise --timeout")
@@ -49,12 +49,12 @@ def _carry_out(run: RestartRun) -> None:
 
 
 def _remaining(run: RestartRun) -> list[int]:
-    """Return the brokers still to restart, including those whose stop was started and had no effect."""
+    """Return the brokers still to restart, including those that a started stop has not taken down."""
     return [node for node, row in run.state.brokers.items() if row.phase in {BrokerPhase.PENDING, BrokerPhase.STOPPING}]
 
 
-def _same_cluster(run: RestartRun) -> None:
-    """Raise OperationFailed if a run found by name, with all brokers down, is of another cluster with that name."""
+def _check_cluster(run: RestartRun) -> None:
+    """Raise OperationFailed if a run that was found by name, while all brokers were down, is another cluster's run."""
     live_id = run.cluster.snapshot(()).state.cluster_id
     if live_id != run.state.cluster_id:
         raise OperationFailed(
@@ -67,7 +67,7 @@ def _same_cluster(run: RestartRun) -> None:
 
 
 def _gate(run: RestartRun, until: float) -> tuple[tuple[int, ...], ReplicaWatch | None]:
-    """Wait until brokers can be stopped. Return them and the watch; () if one of the remaining went down by itself."""
+    """Wait until brokers can be stopped. Return them and the watch; () if a remaining broker went down by itself."""
     while True:
         batch: tuple[int, ...] = ()
         try:
@@ -76,17 +76,17 @@ def _gate(run: RestartRun, until: float) -> tuple[tuple[int, ...], ReplicaWatch 
                 return (), None
             if not problems:
                 watch = run.cluster.watch(batch)
-                problems = _changed(run, batch, watch)
+                problems = _recheck(run, batch, watch)
                 if not problems:
                     return batch, watch
         except ConnectionFailed as exc:
             problems = [Blocker(None, None, exc.message)]
-        who = f"{named(run, batch)}" if batch else "the next broker"
+        subject = f"{named(run, batch)}" if batch else "the next broker"
         if run.clock.now() >= until:
             raise TimedOut(
-                f"{who} cannot be stopped: {summary(problems)}", hint="find the cause: `kctl cluster health`"
+                f"{subject} cannot be stopped: {summary(problems)}", hint="find the cause: `kctl cluster health`"
             )
-        run.reporter.update(f"waiting to stop {who}: {summary(problems)}", *done_and_total(run))
+        run.reporter.update(f"waiting to stop {subject}: {summary(problems)}", *done_and_total(run))
         run.clock.sleep(POLL_S * 4)
 
 
@@ -106,8 +106,8 @@ def _next_stop(run: RestartRun) -> tuple[tuple[int, ...], list[Blocker]]:
     return batch, _blockers_now(run, current, batch)
 
 
-def _changed(run: RestartRun, batch: Sequence[int], watch: ReplicaWatch) -> list[Blocker]:
-    """Return the blockers after the watch has started, which takes time. Ends the watch if there are any."""
+def _recheck(run: RestartRun, batch: Sequence[int], watch: ReplicaWatch) -> list[Blocker]:
+    """Check the gate again, because starting a watch takes time. Return blockers; if any, end the watch."""
     problems: list[Blocker] | None = None
     try:
         current = run.cluster.snapshot(_remaining(run))
@@ -170,11 +170,11 @@ def _stop(run: RestartRun, node: int) -> None:
     run.reporter.update(f"stopping {named(run, [node])}", *done_and_total(run))
     run.entry(RestartStep.STOP, broker=node)
     run.control.stop(node, timeout_s=max(1.0, until - run.clock.now()))
-    _until_gone(run, node, until)
+    _wait_until_gone(run, node, until)
     run.entry(RestartStep.STOPPED, broker=node, stop_ms=ms(run, began))
 
 
-def _until_gone(run: RestartRun, node: int, until: float) -> None:
+def _wait_until_gone(run: RestartRun, node: int, until: float) -> None:
     """Wait until the cluster no longer lists the broker; after an unclean shutdown, until its session expires."""
     while not _is_gone(run, node):
         if run.clock.now() >= until:
@@ -195,7 +195,7 @@ def _is_gone(run: RestartRun, node: int) -> bool:
 
 def _elect(run: RestartRun) -> None:
     why_not = run.cluster.why_no_election()
-    if why_not is not None:  # a run that an older kctl started without this check; all its brokers are back
+    if why_not is not None:  # an older kctl started the run without this check; all are back
         run.reporter.note(f"{why_not}: preferred leaders are not elected")
         return
     run.reporter.update("electing the preferred leaders", *done_and_total(run))
@@ -218,7 +218,7 @@ def _not_finished(run: RestartRun, cause: KctlError) -> NotFinished:
 
 
 def current_situation(run: RestartRun) -> str:
-    """Return `situation` with the brokers that are up now: a failed start is undone."""
+    """Return `situation` with the brokers that are up now: a failed start has been undone."""
     try:
         return situation(run.state, run.cluster.registered())
     except KctlError:

@@ -17,9 +17,9 @@ MinIsr = Mapping[str, int | KctlError]
 class GateSnapshot:
     """A snapshot of the cluster for the gate.
 
-    quorum: None with ZooKeeper, the reason if it cannot be read. zookeeper: why ZooKeeper is unreachable; None if it is
-    reachable or its address is unknown. silent: brokers that are listed but do not respond, with the reason: after a
-    crash or in a hang, a broker stays listed and in ISRs until its session ends. controllers: dedicated KRaft
+    quorum: None with ZooKeeper, the error if it cannot be read. zookeeper: why ZooKeeper is unreachable; None if it is
+    reachable or its address is unknown. silent: brokers that are listed but do not respond, with the reason: a broker
+    that crashed or hangs stays listed and in ISRs until its session ends. controllers: dedicated KRaft
     controllers of the run that respond.
     """
 

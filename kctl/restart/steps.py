@@ -1,7 +1,7 @@
 """The steps of a rolling restart, and the state that its journal yields. Pure.
 
-Every action has an entry before it (the intent) and one after it. The run has stopped, or may have stopped, a broker
-between `stop` and `in_sync`: the next run brings that broker back first.
+Every action has an entry before it (the intent) and one after it. Between `stop` and `in_sync`, the run may have
+stopped a broker: the next run brings that broker back first.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _PAST = {  # of an open broker, when the run ended
 
 @dataclass
 class BrokerState:
-    """One broker of the run. *_ms: duration of each action; None if unknown (another kctl did it, or died)."""
+    """One broker of the run. *_ms: duration of each action; None if unknown (by another kctl, or it was killed)."""
 
     broker: Broker
     phase: BrokerPhase = BrokerPhase.PENDING
@@ -143,12 +143,12 @@ def follow(state: RestartState, step: RestartStep, entry: Mapping[str, Any]) -> 
         state.outcome = str(entry["outcome"])
 
 
-def situation(state: RestartState, there: Collection[int] | None = None) -> str:
-    """Return the state of each broker in one line. there: the brokers that are up now; None: unknown."""
+def situation(state: RestartState, live_nodes: Collection[int] | None = None) -> str:
+    """Return the state of each broker in one line. live_nodes: those that are up now; None: unknown."""
     rows = []
     for node, row in state.brokers.items():
         if row.open:
-            now = "" if there is None else " and is up now" if node in there else " and is down now"
+            now = "" if live_nodes is None else " and is up now" if node in live_nodes else " and is down now"
             rows.append(f"broker {node} {_PAST[row.phase]}{now}")
     done = [node for node, row in state.brokers.items() if row.phase is BrokerPhase.DONE]
     if done:

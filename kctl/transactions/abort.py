@@ -19,7 +19,7 @@ _POLL_S = 0.1
 
 
 def find_open(client: ClusterClient, partition: PartitionState, start_offset: int) -> ProducerState:
-    """Return the producer of the transaction that starts at this offset. Raises NotFound, and read errors."""
+    """Return the producer of the open transaction that starts at this offset. Raises NotFound, and read errors."""
     producers = _producers(client, partition)
     open_ = {p.current_transaction_start_offset: p for p in producers if p.current_transaction_start_offset is not None}
     if start_offset not in open_:
@@ -41,7 +41,7 @@ def _producers(client: ClusterClient, partition: PartitionState) -> list[Produce
 def refuse_live(client: ClusterClient, producer: ProducerState) -> None:
     """Raise Refused if a coordinator knows the transaction, or if this is unknown.
 
-    The coordinator will end it; if it is committed, aborting it here would commit only a part.
+    Its coordinator will end it. If that is a commit, an abort in this partition would commit only part of it.
     """
     listed, failed = list_transactions(client, producer_ids=[producer.producer_id])
     if failed:
@@ -99,7 +99,7 @@ def abort_transaction(
     deadline = time.monotonic() + timeout_s
     while True:
         try:
-            remaining = [p for p in _producers(client, partition) if _same(p, producer)]
+            remaining = [p for p in _producers(client, partition) if _is_same_transaction(p, producer)]
         except KctlError as exc:
             raise OutcomeUnknown(f"the marker was written, but could not be read back: {exc.message}") from None
         if not remaining:
@@ -109,7 +109,7 @@ def abort_transaction(
         time.sleep(_POLL_S)
 
 
-def _same(one: ProducerState, other: ProducerState) -> bool:
+def _is_same_transaction(one: ProducerState, other: ProducerState) -> bool:
     return (one.producer_id, one.current_transaction_start_offset) == (
         other.producer_id,
         other.current_transaction_start_offset,

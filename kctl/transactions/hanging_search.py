@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 class HangingRequest:
     """The partitions to search, and the age of a hanging transaction.
 
-    topics, patterns: names and regular expressions; all topics without either. partitions: their numbers; None: all.
-    broker: only partitions that it leads. longer_than_ms: transaction.max.timeout.ms of the brokers.
+    topics, patterns: names and regular expressions (default: all topics). partitions: partition numbers; None: all.
+    broker: only partitions led by this broker. longer_than_ms: transaction.max.timeout.ms of the brokers.
     """
 
     topics: Sequence[str]
@@ -37,7 +37,7 @@ class HangingRequest:
 
 @dataclass(frozen=True)
 class HangingReport:
-    """The result of a search. unreadable: partitions; all_visible: no topic may have been omitted."""
+    """The result of a search. unreadable: partitions → error. all_visible: False if brokers may have omitted topics."""
 
     transactions: list[HangingTransaction]
     unreadable: dict[TopicPartition, KctlError]

@@ -1,4 +1,4 @@
-"""Transactions as coordinators report them. ListTransactions, DescribeTransactions (KIP-664)."""
+"""Transactions as coordinators report them: ListTransactions, DescribeTransactions (KIP-664)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _ANY_NAME = "kctl-may-describe-any"
 
 @dataclass(frozen=True)
 class TransactionListing:
-    """A transactional id in a list. coordinator: a broker id."""
+    """An entry in a list of transactions. coordinator: a broker id."""
 
     transactional_id: str
     coordinator: int
@@ -41,7 +41,7 @@ class TransactionListing:
 
 @dataclass(frozen=True)
 class Transaction:
-    """A transactional id in full.
+    """The description of a transactional id.
 
     transaction_start_time, duration_ms: null if no transaction is open. topic_partitions: "topic-0".
     """
@@ -76,11 +76,12 @@ def list_transactions(
     producer_ids: Collection[int] = (),
     duration_ms: int | None = None,
 ) -> tuple[list[TransactionListing], dict[str, KctlError]]:
-    """Return the transactions of all coordinators, sorted, and what is unreadable, by name.
+    """Return the transactions of all coordinators, sorted, and the errors by the name of what is unreadable.
 
-    Names are "broker 3", "__transaction_state-5" (no leader), or "__transaction_state" if coordinators without a leader
-    cannot be excluded. Brokers omit transactional ids that may not be described (`all_can_be_listed`). duration_ms:
-    only transactions open for longer (KIP-994, brokers ≥ 3.8). Raises NotSupported; the brokers' error if all failed.
+    Names are "broker 3", "__transaction_state-5" (no leader), or "__transaction_state" if it is unknown whether all
+    its partitions have a leader. Brokers omit transactional ids that may not be described (`all_can_be_listed`).
+    duration_ms: only transactions open for longer (KIP-994, brokers ≥ 3.8). Raises NotSupported; the brokers' error if
+    all failed.
     """
     from kafka.protocol.admin import ListTransactionsRequest
 
@@ -136,7 +137,7 @@ def _error(response: Any, node: int) -> KctlError | None:
 def all_can_be_listed(client: ClusterClient) -> bool:
     """Return True if the user may describe any transactional id; brokers silently omit others from lists.
 
-    Any broker can check this, before it checks if it is the coordinator, so nothing is created.
+    Any broker can answer, because it checks authorization before it looks for the coordinator. Nothing is created.
     """
     response = client.send(_request([_ANY_NAME]))
     return all(row.error_code != ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED for row in response.transaction_states)
@@ -146,11 +147,11 @@ def describe_transactions(client: ClusterClient, ids: Iterable[str]) -> dict[str
     """Return the description or error of each transactional id. Raises UsageError for invalid ids."""
     checked_ids = [_checked(name) for name in ids]
 
-    def ask(by_node: ByCoordinator) -> dict[str, Transaction | KctlError]:
+    def describe(by_node: ByCoordinator) -> dict[str, Transaction | KctlError]:
         nodes = {name: node for node, names in by_node.items() for name in names}
         return send_in_chunks(client, by_node, _request, lambda response: _parse(response, nodes))
 
-    return ask_coordinators(client, checked_ids, ask, key_type=TRANSACTION)
+    return ask_coordinators(client, checked_ids, describe, key_type=TRANSACTION)
 
 
 def _checked(name: str) -> str:
@@ -160,7 +161,7 @@ def _checked(name: str) -> str:
 
 
 def missing_transactional_id(client: ClusterClient, error: NotFound, name: str) -> NotFound:
-    """Return the error for an unknown id, with a suggestion."""
+    """Return the error for an unknown id, with similar ids as a hint."""
     try:
         listed, _ = list_transactions(client)
     except KctlError:

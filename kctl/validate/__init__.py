@@ -20,7 +20,7 @@ and out_of_order without idempotence, lost with acks=1) as `tolerated`; they are
     read_journal → history (arrays) → invariants.check, gaps.find_gaps;  sampler → timeline.recoveries;  verdict.judge
 
 so a run can be evaluated even if kctl was killed: read_faults(folder), read_sent(folder), read_log(client, …),
-read_delivered(folder). `records.key_of(run, partition, sequence)` is the key to search a lost record with `segment
+read_delivered(folder). `records.key_of(run, partition, sequence)` is the key to find a lost record with `segment
 find`. The processes (producer_process, consumer_process) exit with their parent; processes.py starts, watches and stops
 them.
 """

@@ -107,7 +107,7 @@ def delete_all(run_journal: Journal, target: Target, topics: Sequence[str]) -> N
 def delete(run_journal: Journal, client: ClusterClient, topics: Sequence[str]) -> None:
     """Delete topics of the run.
 
-    The controller decides whether a topic exists, as a broker that has just started may not know it yet. Raises
+    The controller decides whether a topic exists, because a broker that has just started may not know it yet. Raises
     OperationFailed if one still exists.
     """
     rows = [DeletedTopic(topic, ItemResult.WOULD_DELETE, None, None, None, None) for topic in topics]
@@ -136,8 +136,8 @@ def _connected(target: Target) -> ClusterClient:
 def clean_earlier(
     injection: FaultInjection, target: Target, cluster_id: str, *, progress: ProgressLine, start_s: float = START_S
 ) -> list[RunLeftovers]:  # fmt: skip
-    """Clean up after earlier runs on this machine that were killed. Return their leftovers. Raises like `clean_up`."""
-    cleaned = []
+    """Clean up after killed runs on this machine. Return their leftovers. Raises like `clean_up`."""
+    cleaned_runs = []
     for path in unfinished(cluster_id):
         with journal.resume(path) as run_journal:
             remains = leftovers_of(run_journal.entries, name=str(path))
@@ -145,8 +145,8 @@ def clean_earlier(
                 progress(f"cleaning up after an earlier validation that was killed ({path.stem})")
             clean_up(run_journal, injection, target, outcome="killed", start_s=start_s, progress=progress)
             if remains:
-                cleaned.append(remains)
-    return cleaned
+                cleaned_runs.append(remains)
+    return cleaned_runs
 
 
 def _silent(_: str) -> None:

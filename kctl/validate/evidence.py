@@ -1,4 +1,4 @@
-"""The fate of missing records: search the log files of all replicas, as `segment find` does."""
+"""Find out what happened to missing records: search the log files of all replicas, as `segment find` does."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _missing(
 
 
 def fate(matches: Sequence[ReplicaMatch], *, readable: int, in_log: bool) -> str:
-    """Return what happened to a record. readable: number of replicas with readable files. in_log: of the leader."""
+    """Return a record's fate. readable: number of readable replicas. in_log: the leader's log has the record."""
     if in_log:
         return "not delivered"
     if not readable:

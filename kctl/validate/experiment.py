@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 @dataclass
 class Experiment:
-    """A running validation. `with` starts consumer, producer and sampler, and kills them at the end, also after Ctrl-C.
+    """A running validation. `with` starts consumer, producer and sampler, and kills them at the end, even after Ctrl-C.
 
-    folder: keeps the journals; must exist and be private to this user. doubts: for the verdict. Starting raises the
-    errors of `start_producer` and Sampler, after stopping everything.
+    folder: for the journals; must exist and be private to this user. doubts: passed on to the verdict. Starting
+    raises the errors of `start_producer` and Sampler, after stopping everything.
     """
 
     target: Target

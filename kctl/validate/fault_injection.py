@@ -27,10 +27,10 @@ START_S = 180.0  # start timeout during clean-up
 
 @dataclass(frozen=True)
 class FaultInjection:
-    """The control of brokers and ZooKeeper servers.
+    """The controls that inject faults into brokers and ZooKeeper servers.
 
-    spec: of a cluster that kctl set up, else None. method: for messages. zookeepers: their control, or the reason why
-    there is none.
+    spec: of a cluster that kctl set up, else None. method: for messages. zookeepers: the control of ZooKeeper servers,
+    or the reason why there is none.
     """
 
     control: BrokerControl
@@ -49,10 +49,10 @@ class FaultInjection:
 
 
 def local_cluster(brokers: Collection[Broker]) -> ClusterSpec | None:
-    """Return the cluster set up by kctl that has these running brokers, None if there is none."""
+    """Return the cluster set up by kctl to which these running brokers belong, None if there is none."""
     running = {(broker.id, broker.host, broker.port) for broker in brokers}
-    for stored in list_clusters(LocalHost()):
-        spec = stored.spec
+    for stored_cluster in list_clusters(LocalHost()):
+        spec = stored_cluster.spec
         if spec is None or not running or not running <= {(node.id, LOOPBACK, node.port) for node in spec.brokers}:
             continue
         if lifecycle.running_nodes(spec):  # a stopped cluster may have the same ports
@@ -107,7 +107,7 @@ def _local_injection(spec: ClusterSpec, progress: ProgressReporter | None = None
 def recovery_control(
     brokers: Mapping[int, Broker], cluster_id: str, hooks: Path | None, target: Target
 ) -> FaultInjection:
-    """Return the control to restart nodes that an earlier run took down. brokers: live ones; others come from journals.
+    """Return the controls to restart nodes that an earlier run took down. brokers: live ones; journals have the others.
 
     Raises Refused if there is no way to start the nodes that the journals list.
     """

@@ -4,8 +4,8 @@ Each violation is a finding of exactly one kind:
 
     lost             acknowledged, but not in the log
     misplaced        acknowledged at an offset that holds another record, and in the log elsewhere
-    duplicated       in the log again, after its first offset
-    out_of_order     first offset is after that of a record sent later
+    duplicated       in the log a second time, after its first offset
+    out_of_order     its first offset follows the first offset of a record sent later
     holes            offsets missing from the log, from 0 to its end: only the validation writes to the topic
     foreign          in the log, but not sent by the producer to this partition
     not_delivered    in the log, but never delivered to the consumer
@@ -83,7 +83,7 @@ class MisplacedRecord:
 
 @dataclass(frozen=True, slots=True)
 class DuplicateRecord:
-    """A record that is in the log again. first_offset: its first offset."""
+    """A second copy of a record in the log. first_offset: the offset of the first copy."""
 
     partition: int
     offset: int
@@ -93,7 +93,7 @@ class DuplicateRecord:
 
 @dataclass(frozen=True, slots=True)
 class OutOfOrderRecord:
-    """A record in the log after a later one. behind_sequence: the highest sequence before it."""
+    """A record that follows a later-sent record in the log. behind_sequence: the highest sequence before it."""
 
     partition: int
     offset: int
@@ -121,7 +121,7 @@ class RecordPosition:
 
 @dataclass
 class Findings:
-    """The findings of a run; see the module. Counts are of records; missing_offsets: the total size of all holes."""
+    """The findings of a run; see the module docstring. Counts are of records; missing_offsets: size of all holes."""
 
     sent: int = 0
     acked: int = 0

@@ -1,4 +1,4 @@
-"""Leaders of other topics, which faults move: preferred leaders are elected again at the end."""
+"""Leaders of other topics: faults move them, and the preferred leaders are elected again at the end."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _POLL_S = 1.0
 
 
 def non_preferred(state: ClusterState) -> frozenset[TopicPartition]:
-    """Return the partitions that their preferred replica does not lead. Pure."""
+    """Return the partitions that are not led by their preferred replica. Pure."""
     return frozenset(row.tp for row in plan_preferred(state, list(partitions_of(state))))
 
 

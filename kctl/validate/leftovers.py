@@ -1,7 +1,7 @@
-"""The journal of a run: topics and faults, recorded before they exist.
+"""The journal of a run: topics and faults, recorded before they are created or injected.
 
-The run itself cleans up or, if it was killed, the next run on this machine. Pure except for the file. Each run has a
-journal in kctl's state folder. A run whose journal has no `end` may have left something.
+The run itself cleans up; if it was killed, the next run on this machine does. Pure except for the file. Each run has a
+journal in kctl's state folder. A run whose journal has no `end` may have left topics or nodes behind.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kctl.model import Broker
 _KIND = "validations"
 BEGIN, TOPIC, DELETED, DOWN, UP, END = "begin", "topic", "deleted", "down", "up", "end"
 MAX_RUNS = 20  # runs per cluster with stored evidence
-PREFIX = "kctl-validate-"  # of every test topic
+PREFIX = "kctl-validate-"  # of the names of test topics
 
 
 @dataclass
@@ -84,7 +84,7 @@ def folder(cluster_id: str) -> Path:
 
 
 def forget_old(cluster_id: str, keep: int = MAX_RUNS) -> None:
-    """Remove journals and evidence of all but the newest runs. Runs that have not ended stay. Errors are ignored."""
+    """Remove journals and evidence of all but the newest runs. Unfinished runs are kept. Errors are ignored."""
     for path in run_files.runs(folder(cluster_id))[keep:]:
         if run_files.ended(path, END):
             evidence = read_leftovers(path).evidence
@@ -120,12 +120,12 @@ def refuse_while_active(cluster_id: str) -> None:
 
 
 def unfinished(cluster_id: str) -> list[Path]:
-    """Return the journals of runs that may have left something, oldest first."""
+    """Return the journals of runs that may have left topics or nodes behind, oldest first."""
     return [path for path in reversed(run_files.runs(folder(cluster_id))) if not run_files.ended(path, END)]
 
 
 def read_leftovers(path: Path) -> RunLeftovers:
-    """Return the leftovers of the run of a journal. Raises InvalidFile, NotFound."""
+    """Read a run's leftovers from its journal. Raises InvalidFile, NotFound."""
     return leftovers_of(journal.read(path), name=str(path))
 
 

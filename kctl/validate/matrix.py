@@ -31,15 +31,15 @@ class Setup:
 
     @property
     def keeps(self) -> bool:
-        """Return True if no acknowledged record may be lost when a leader is lost."""
+        """Return True if these settings guarantee that no acknowledged record is lost with a leader."""
         return self.acks == "all" and self.min_insync > 1
 
     @property
     def promised(self) -> tuple[str, ...]:
         """Return the invariants that these settings guarantee.
 
-        The only guarantee of delivery is not_delivered, with the safest settings: consumers read records again after a
-        truncation, and older brokers expose records too early (KIP-966).
+        Of the invariants about delivery, only not_delivered is guaranteed, with the safest settings: consumers read
+        records again after a truncation, and older brokers expose records too early (KIP-966).
         """
         names = {"holes", "foreign"}
         if self.keeps:
@@ -109,7 +109,7 @@ def row_of(setup: Setup, result: ScenarioResult) -> MatrixRow:
 
 
 def doubts_of(rows: Sequence[MatrixRow], results: Sequence[ScenarioResult]) -> list[str]:
-    """Return the doubts of all combinations, and one if no combination lost records. results: of the rows."""
+    """Return the doubts of all combinations, and one more if acks=1 lost no record. results: one per row."""
     doubts = [
         f"{_label(row)}: {doubt}" for row, result in zip(rows, results, strict=True) for doubt in result.verdict.doubts
     ]

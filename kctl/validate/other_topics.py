@@ -76,7 +76,7 @@ class OtherTopics:
         )
 
     def assignment(self) -> tuple[tuple[int, ...], ...]:
-        """Return one partition on the pair, none without a pair."""
+        """Return the assignment of one partition to the pair; empty without a pair."""
         pair = self.pair()
         return () if pair is None else (pair,)
 
@@ -103,7 +103,7 @@ def on_two(state: ClusterState) -> dict[frozenset[int], list[str]]:
 
 
 def risks(state: ClusterState, unclean: Collection[str]) -> dict[frozenset[int], list[str]]:
-    """Return the part of `on_two` that is in `unclean`."""
+    """Return the entries of `on_two`, reduced to the topics in `unclean`."""
     by_pair = {pair: [topic for topic in topics if topic in unclean] for pair, topics in on_two(state).items()}
     return {pair: topics for pair, topics in by_pair.items() if topics}
 
@@ -128,16 +128,16 @@ def without_two(state: ClusterState, min_isr: MinIsr, pair: Collection[int] | No
         min_insync, replicas = min_isr.get(p.topic), set(p.replicas)
         if not isinstance(min_insync, int) or p.topic.startswith(PREFIX):
             continue
-        hit = min(2, len(replicas)) if pair is None else len(replicas.intersection(pair))
-        remaining, required = len(replicas) - hit, effective_min_isr(p, min_insync)
-        # Otherwise one broker is already too many, which is reported for all scenarios.
-        if hit == 2 and remaining < required and (remaining == 0 or required < len(replicas)):
+        down_count = min(2, len(replicas)) if pair is None else len(replicas.intersection(pair))
+        remaining, required = len(replicas) - down_count, effective_min_isr(p, min_insync)
+        # Otherwise the loss of one broker is enough, and the topic is reported for all scenarios.
+        if down_count == 2 and remaining < required and (remaining == 0 or required < len(replicas)):
             key = p.topic, len(p.replicas), min_insync, remaining == 0
             rows[key] = rows.get(key, 0) + 1
-    two = "two brokers are down" if pair is None else "brokers {} and {} are down".format(*sorted(pair))
+    when = "two brokers are down" if pair is None else "brokers {} and {} are down".format(*sorted(pair))
     return [
         UnprotectedTopic(
-            topic, count, factor, min_insync, f"{'unavailable' if offline else 'acks=all writes rejected'} while {two}"
+            topic, count, factor, min_insync, f"{'unavailable' if offline else 'acks=all writes rejected'} while {when}"
         )
         for (topic, factor, min_insync, offline), count in rows.items()
     ]

@@ -40,8 +40,8 @@ _MAX_PARTITIONS = 64  # of a test topic
 class ValidationOptions:
     """The producer settings and budgets.
 
-    min_insync: None for 2, or 1 if writes would stop without a broker. per_s: records per second of a scenario. wait_s:
-    maximum duration of a single wait: for writes, a start, replicas in sync.
+    min_insync: None means 2, or 1 if writes would stop when a broker is down. per_s: records per second of a scenario.
+    wait_s: maximum duration of a single wait: for writes, a start, replicas in sync.
     """
 
     acks: str = "all"
@@ -171,7 +171,7 @@ def _refuse_unmeasured(rows: Sequence[PlannedScenario], other_topics: OtherTopic
 def _without_two(rows: Sequence[PlannedScenario], snapshot: GateSnapshot) -> list[UnprotectedTopic]:
     """Return topics affected while the pair of an unclean election is down.
 
-    Earlier scenarios may move the controller, and thereby the pair.
+    Earlier scenarios may move the controller, which changes the pair.
     """
     possible = [row for row in rows if row.impossible is None]
     unclean = [row for row in possible if find(row.scenario).unclean]
@@ -241,7 +241,7 @@ def _refuse_without_zookeeper(target: Target) -> None:
 def wait_healthy(client: ClusterClient, timeout_s: float, *, ignore: str | None = None) -> ClusterState:
     """Return the state of the cluster once it is healthy. ignore: prefix of topics to ignore.
 
-    Raises Refused if a partition is not fully replicated in time, as the faults could make it unavailable.
+    Raises Refused if a partition is not fully replicated in time, because faults could make it unavailable.
     """
     deadline = Deadline(timeout_s)
     while True:
@@ -264,9 +264,9 @@ def wait_healthy(client: ClusterClient, timeout_s: float, *, ignore: str | None 
 
 
 def refuse_others(client: ClusterClient, cluster_id: str) -> None:
-    """Raise Refused if another machine or user runs a validation, which its topics reveal.
+    """Raise Refused if another machine or user runs a validation: its topics show that.
 
-    Brokers may list deleted topics for a moment.
+    Brokers may still list deleted topics for a moment.
     """
     deadline = Deadline(_DELETED_S)
     while True:

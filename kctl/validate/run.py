@@ -4,7 +4,7 @@
         for row in plan.possible:
             result = run.scenario(row)
 
-`with` cleans up in any case, also after Ctrl-C; the evidence stays in `run.folder`.
+`with` cleans up in any case, even after Ctrl-C; the evidence stays in `run.folder`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 _STEADY_S = 3.0  # of normal writes, before and after a fault
 _MIN_RECORDS = 20
 _READ_S = 60.0
-_ACK_S = 10.0  # without idempotence: then a batch without a response is resent, and may be duplicated
+_ACK_S = 10.0  # without idempotence, where a batch without a response is resent and may be duplicated
 
 
 @dataclass(frozen=True)
@@ -81,8 +81,8 @@ class ScenarioResult:
 class ValidationRun:
     """A running validation; `with` cleans up at the end.
 
-    run_id: part of the names of its topics. folder: of the evidence. non_preferred: partitions that their preferred
-    replica did not lead before. not_led: after `with`, the reason why leaders of other topics were not restored.
+    run_id: part of the names of its topics. folder: of the evidence. non_preferred: partitions that were not led by
+    their preferred replica before. not_led: after `with`, the reason why leaders of other topics were not restored.
     """
 
     run_id: str
@@ -101,7 +101,7 @@ class ValidationRun:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, _: object) -> None:
-        """Clean up, and defer signals until then. Raises OperationFailed if it fails, with the original error."""
+        """Clean up, with signals deferred. If that fails, raises OperationFailed that includes the original error."""
         outcome = "done" if kind is None else "interrupted" if issubclass(kind, KeyboardInterrupt) else "failed"
         try:
             with deferred_interrupts():
@@ -148,7 +148,7 @@ class ValidationRun:
     def place(self, planned: PlannedScenario) -> PlannedScenario:
         """Return the scenario with a new placement of its topic.
 
-        Earlier scenarios moved the controller, and new topics may exist. Raises the errors of `trials`.
+        Earlier scenarios may have moved the controller, and new topics may exist. Raises the errors of `trials`.
         """
         if not find(planned.scenario).unclean:
             return planned

@@ -52,7 +52,7 @@ class Sampler:
         self.stop()
 
     def start(self) -> None:
-        """Start, and wait until every broker knows a leader for each partition: a new topic takes a moment.
+        """Start, and wait until every broker reports a leader for each partition, which takes a moment for a new topic.
 
         Raises NotFound for an unknown topic, ConnectionFailed, TimedOut.
         """
@@ -76,7 +76,7 @@ class Sampler:
                 time.sleep(self._every_s)
 
     def _add_brokers(self, brokers: Mapping[int, Broker]) -> None:
-        """Start polling new brokers, as a broker may come up later."""
+        """Start polling new brokers, because a broker may come up later."""
         with self._lock:
             for node in sorted(brokers.keys() - self._views.keys()):
                 self._views = {**self._views, node: _Changes()}  # replaced, not changed: other threads iterate over it
@@ -187,7 +187,7 @@ class Sampler:
                 self._controllers.add((current.controller, -1 if current.epoch is None else current.epoch))
 
     def _follow_quorum(self) -> None:
-        """Follow KRaft's quorum; without a quorum and a ZooKeeper address, the controller that a broker reports."""
+        """Follow KRaft's quorum; without KRaft or a ZooKeeper address, follow the controller that a broker reports."""
         with connect(self._target, timeout_s=_TIMEOUT_S * 2) as client:
             while not self._stop.wait(self._every_s):
                 if client.api_version(DESCRIBE_QUORUM) is None:

@@ -10,7 +10,7 @@ from kctl.errors import Reason, Refused
 from kctl.restart.control import Act
 from kctl.validate.stage import Stage
 
-_AWAY_S = 10.0  # downtime of a broker after the cluster has noticed it
+_AWAY_S = 10.0  # how long a broker stays down after the cluster has noticed it
 
 
 @dataclass(frozen=True)

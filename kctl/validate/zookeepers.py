@@ -31,7 +31,7 @@ _GRACE_S = 15.0  # a command that hangs is terminated, then killed
 class ZookeeperControl(Protocol):
     """The control of ZooKeeper servers.
 
-    Raises Refused before any change, TimedOut and OperationFailed after it.
+    Methods raise Refused before any change, and TimedOut or OperationFailed after a change.
     """
 
     names: tuple[str, ...]
@@ -108,7 +108,7 @@ class HookZookeepers:
         return [each.server for each in servers if each.healthy]
 
     def _act(self, act: Act, names: Sequence[str], timeout_s: float | None = None) -> None:
-        """Run all commands in parallel, as a start may wait until the ensemble serves. Raises the first error."""
+        """Run all commands in parallel, because a start may wait until the ensemble serves. Raises the first error."""
         if self.hooks.zookeeper is None:
             raise Refused(
                 _no_commands(self.hooks), hint="add `zookeeper: {kill: [...], start: [...]}`", reason=Reason.IMPOSSIBLE

@@ -40,7 +40,7 @@ _MAX_LATE_READS = 16
 _CHUNK = 256 * 1024
 _CLOSE_S = 0.5
 T = TypeVar("T")
-_PINGS_PER_SESSION = 3  # pings per session timeout; without any, the server expires the session
+_PINGS_PER_SESSION = 3  # pings per session timeout; without pings, the server expires the session
 
 
 class NoNode(NotFound):

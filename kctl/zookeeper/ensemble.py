@@ -59,13 +59,13 @@ def _client_address(host: str, text: str | None) -> Address | None:
 def find_members(servers: Iterable[Server], deadline: Deadline, security: Security) -> list[EnsembleMember]:
     """Read the ensemble's configuration from the servers that are serving.
 
-    Empty if it cannot be read: before ZooKeeper 3.5, without a quorum, or without the right to read the node.
+    Empty if it cannot be read: before ZooKeeper 3.5, without a quorum, or if the ACL denies access.
     """
-    serving = [each.server for each in servers if each.healthy and each.mode != "standalone"]
-    if not serving:
+    serving_servers = [each.server for each in servers if each.healthy and each.mode != "standalone"]
+    if not serving_servers:
         return []
     try:
-        with zookeeper(",".join(serving), security=security, timeout_s=max(deadline.left_s, 0.1)) as client:
+        with zookeeper(",".join(serving_servers), security=security, timeout_s=max(deadline.left_s, 0.1)) as client:
             data, _ = client.get(_CONFIG_PATH)
             return members_of(data.decode("utf-8", "replace"))
     except KctlError:
@@ -77,10 +77,10 @@ def unlisted_addresses(
 ) -> list[Address]:
     """Return the client addresses of members that are not in `listed`, by name or by resolved IP address."""
     clients = [member.client for member in members if member.client is not None]
-    resolved = run_all({each: partial(_resolve, each) for each in {*clients, *listed}}, deadline)
+    resolved_ips = run_all({each: partial(_resolve, each) for each in {*clients, *listed}}, deadline)
 
     def ip_addresses(address: Address) -> set[tuple[str, int]]:
-        result = resolved.get(address)
+        result = resolved_ips.get(address)
         return result if isinstance(result, set) else {(address.host, address.port)}
 
     listed_ips = {ip for each in listed for ip in ip_addresses(each)}
@@ -110,7 +110,7 @@ class Ensemble:
 def read_ensemble(listed: Sequence[Address], timeout_s: float, security: Security) -> Ensemble:
     """Read the state of the listed servers, and of the other servers in the ensemble. Raises like read_servers.
 
-    timeout_s: for each of two steps, because one server that does not respond uses up the first.
+    timeout_s: applies to each of two steps, because one server that does not respond uses up the first timeout.
     """
     servers = read_servers(listed, Deadline(timeout_s), security)
     deadline = Deadline(timeout_s)

@@ -70,7 +70,7 @@ class Node:
 class ChildNode:
     """A node in a list or a tree. depth: 1 for the children of the requested node.
 
-    readable: False if the ACL denies access; all other details are then None.
+    readable: False if the ACL denies access; the details from the stat are then None.
     """
 
     name: str
@@ -166,7 +166,7 @@ def read_node(client: ZooKeeper, path: str, *, show_secrets: bool = False) -> No
 
 
 def node_of(path: str, data: bytes | None, stat: Stat, *, show_secrets: bool, chroot: str = "") -> Node:
-    """Return a node from its raw data and stat. chroot: any node that the path is relative to. Pure."""
+    """Return a node from its raw data and stat. chroot: the node that the path is relative to. Pure."""
     data = data or b""
     content = decode(chroot + path, data, show_secrets=show_secrets)
     text = None
@@ -200,7 +200,7 @@ def _stat(path: str, stat: Stat) -> NodeStat:
 def _timestamp(time_ms: int) -> datetime:
     try:
         return datetime.fromtimestamp(time_ms / 1000, timezone.utc)
-    except (ValueError, OverflowError, OSError):  # the clock was far off
+    except (ValueError, OverflowError, OSError):  # the server's clock was far off
         return datetime.fromtimestamp(0, timezone.utc)
 
 
@@ -245,10 +245,10 @@ def walk(client: ZooKeeper, path: str, *, depth: int, limit: int) -> tuple[list[
         if not paths:
             break
         truncated = truncated or len(paths) > limit
-        answers = _read_each(client, paths[:limit], level)
-        for row, _ in answers:
+        results = _read_each(client, paths[:limit], level)
+        for row, _ in results:
             children_of.setdefault(row.path.rpartition("/")[0] or "/", []).append(row)
-        paths = _child_paths([(row.path, children) for row, children in answers])
+        paths = _child_paths([(row.path, children) for row, children in results])
     rows = list(islice(_parents_first(path, children_of), limit + 1))
     return rows[:limit], truncated or len(rows) > limit
 
@@ -270,11 +270,11 @@ def _read_each(client: ZooKeeper, paths: Sequence[str], depth: int) -> list[tupl
     rows: list[tuple[ChildNode, list[str]]] = []
     for start in range(0, len(paths), _MAX_IN_FLIGHT):
         chunk = paths[start : start + _MAX_IN_FLIGHT]
-        for path, answer in zip(chunk, client.children_of_each(chunk), strict=True):
-            if isinstance(answer, NoAuth):
+        for path, result in zip(chunk, client.children_of_each(chunk), strict=True):
+            if isinstance(result, NoAuth):
                 rows.append((_unreadable_child(path, depth), []))
-            elif isinstance(answer, Children):
-                rows.append((_child(path, depth, answer.stat), answer.names))
+            elif isinstance(result, Children):
+                rows.append((_child(path, depth, result.stat), result.names))
     return rows
 
 

@@ -30,7 +30,7 @@ from kctl.protocol.tls import handshake_error, make_context
 if TYPE_CHECKING:
     from kctl.zookeeper.client import ZooKeeper
 
-# Responses to srvr. The second: not on the whitelist; the third: no quorum.
+# Responses to srvr: the server's state, srvr is not on the whitelist, no quorum.
 _SRVR_PREFIXES = (b"Zookeeper version", b"srvr is not executed", b"This ZooKeeper instance")
 _RESPONSE_PREFIXES = (*_SRVR_PREFIXES, b"zk_")
 _TLS_PORT = "ZooKeeper uses a separate port for TLS (secureClientPort)"
@@ -154,7 +154,7 @@ def _not_zookeeper(server: Address, deadline: Deadline) -> NotZooKeeper:
 
 
 def find_chroots(client: ZooKeeper) -> list[str]:
-    """Return the paths, down to the second level, with a Kafka cluster (a child brokers/ids)."""
+    """Return the paths down to the second level that hold a Kafka cluster (a node brokers/ids)."""
     chroots = ["/"] if client.exists("/brokers/ids") else []
     for first in client.get_children("/")[:_MAX_CHILDREN]:
         if first == "zookeeper":

@@ -28,7 +28,7 @@ _RECONNECT_POLL_S = 0.1
 class NodeChange:
     """A change to a node or its children.
 
-    time: when kctl detected the change. path: of the node or the child. value, version: the current ones of the node.
+    time: when kctl detected the change. path: of the node or child. value, version: of the node, after the change.
     """
 
     time: datetime
@@ -52,8 +52,8 @@ def watch(
 ) -> Iterator[NodeChange]:
     """Yield the current state ("is" or "absent"), then each change until limit_s has passed.
 
-    The node may be created and deleted meanwhile. Raises NotAuthorized, and ConnectionFailed after lost_after_s without
-    a connection.
+    The node may be created and deleted during the watch. Raises NotAuthorized, and ConnectionFailed after lost_after_s
+    without a connection.
     """
     until = None if limit_s is None else time.monotonic() + limit_s
     before = _take_snapshot(client, path, show_secrets)

@@ -1,4 +1,4 @@
-"""The read messages of the ZooKeeper protocol (zookeeper.jute; org.apache.zookeeper.ZooDefs).
+"""ZooKeeper protocol messages for reading nodes (zookeeper.jute; org.apache.zookeeper.ZooDefs).
 
 A frame is an int32 size and a body, all big-endian. A request is xid, type and record; a response is xid, zxid, error
 and record. Strings and buffers have an int32 length (-1: null), vectors an int32 count.
@@ -24,7 +24,7 @@ _CONNECT_REQUEST = Layout(
     session_id=INT64,  # 0: a new session
     password_length=INT32,
     password=fixed_bytes(16),
-    read_only=BOOLEAN,  # also connect to a server without a quorum
+    read_only=BOOLEAN,  # accept a server without a quorum
 )
 # The fields of Stat.
 _STAT = Layout(
@@ -85,7 +85,7 @@ class Response(NamedTuple):
 
 
 class RecordReader:
-    """Read the fields of one frame in order. All methods raise MalformedResponse at the end of the frame."""
+    """A reader of the fields of one frame, in order. All methods raise MalformedResponse at the end of the frame."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -105,7 +105,7 @@ class RecordReader:
         return (self.buffer() or b"").decode("utf-8", "replace")
 
     def count(self) -> int:
-        """Return the length of a vector. Raises if the frame cannot hold that many elements of 4 bytes."""
+        """Return the length of a vector. Raises MalformedResponse if the frame cannot hold so many 4-byte elements."""
         count = max(0, self.int32())
         if count > (len(self._data) - self._at) // 4:
             raise MalformedResponse("the count exceeds the frame")

@@ -12,7 +12,7 @@ log_dirs) with additional keys, which kafka-reassign-partitions ignores:
      "topics": {name: {"topic_id", "partitions"}}, "batches": [[positions in partitions]],
      "current": {"version", "partitions": [{…, "size_bytes"}]}, "rollback": {"version", "partitions"}}
 
-and with --log-dirs "log_dir_moves", "log_dir_lower_bound", "log_dir_bytes", "log_dir_bytes_lower_bound",
+and, with --log-dirs, "log_dir_moves", "log_dir_lower_bound", "log_dir_bytes", "log_dir_bytes_lower_bound",
 "log_dirs_before": [{"broker", "path", "replicas", "bytes", "usable_bytes"}], "log_dirs_after". `current` and `rollback`
 have log_dirs only where a replica moves within its broker. topics: topics with changes. left: moves beyond a
 limit, for another plan.

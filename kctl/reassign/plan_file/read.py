@@ -94,7 +94,7 @@ def reversed_plan(plan: PlanFile) -> PlanFile:
 
 
 def parse_plan(data: bytes, name: str) -> PlanFile:
-    """Parse the bytes of a plan file. name: of the file, for messages.
+    """Parse the contents of a plan file. name: the file's name, for messages.
 
     Raises InvalidFile; details["problems"] has a line for each problem, the message has the first few.
     """
@@ -128,7 +128,7 @@ def parse_plan(data: bytes, name: str) -> PlanFile:
 
 
 def _lines(value: object) -> tuple[str, ...]:
-    """Return the lines of a key; files of other tools may have any value."""
+    """Return the strings in a key's list; files of other tools may have any value."""
     return tuple(line for line in value if isinstance(line, str)) if isinstance(value, list) else ()
 
 
@@ -321,7 +321,7 @@ def _batches(value: object, entries: int, problems: list[str]) -> tuple[tuple[in
 
 
 def _removed(goals: object, problems: list[str]) -> tuple[int, ...]:
-    """Return the brokers that must end up empty; none if topics were selected: other topics stay."""
+    """Return the brokers that must end up empty; none if the plan selects topics, because other topics stay."""
     value = goals.get("remove_broker", []) if isinstance(goals, dict) else []
     if goals is not None and not isinstance(goals, dict):
         problems.append("goals is not an object")
@@ -338,7 +338,7 @@ def _removed(goals: object, problems: list[str]) -> tuple[int, ...]:
 def _reassignments(
     entries: _Entries, current: _Entries | None, topics: Mapping[str, tuple[str | None, int]]
 ) -> Iterable[Reassignment]:
-    nothing = (None, 0)
+    no_topic = (None, 0)
     for row in entries.rows:
         original = current.rows[current.positions[row.topic, row.partition]] if current else None
         yield Reassignment(
@@ -349,5 +349,5 @@ def _reassignments(
             log_dirs=row.log_dirs,
             log_dirs_before=original.log_dirs if original else None,
             size_bytes=(original.size_bytes if original else None) if row.size_bytes is None else row.size_bytes,
-            topic_id=topics.get(row.topic, nothing)[0],
+            topic_id=topics.get(row.topic, no_topic)[0],
         )

@@ -35,7 +35,7 @@ class Restored(NamedTuple):
 
 
 def restore(file: PlanFile, name: str) -> Restored:
-    """Return the plan of a file; name: of the file. Raises InvalidFile that lists every problem.
+    """Return the plan of a file. name: the file's name. Raises InvalidFile, which lists every problem.
 
     Without original replicas (`has_before`), only the changes of the plan are known.
     """
@@ -157,9 +157,9 @@ def _changes(file: PlanFile) -> list[PartitionChange]:
 
 def _hosts(values: _FileValues, goals: Goals, after: Sequence[BrokerLoad]) -> tuple[int, ...]:
     """Return the brokers that may receive replicas; in files of older versions, according to the goals."""
-    closed = goals.remove_brokers | goals.exclude_brokers
+    closed_brokers = goals.remove_brokers | goals.exclude_brokers
     hosts = values.ids(values.values, "hosts")
-    return tuple(sorted(hosts or {load.broker for load in after if load.alive and load.broker not in closed}))
+    return tuple(sorted(hosts or {load.broker for load in after if load.alive and load.broker not in closed_brokers}))
 
 
 def _cluster(file: PlanFile, loads: Sequence[BrokerLoad]) -> PlanCluster:

@@ -9,7 +9,7 @@ from kctl.model import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class Reassignment:
-    """Broker ids, the preferred leader first.
+    """The reassignment of one partition. Replicas are broker ids, the preferred leader first.
 
     before: the replicas when the plan was made; None if the file has none (Kafka's own tool does not write them).
     log_dirs: the log dir for each replica of `after`, None where the broker chooses. log_dirs_before: the log dir of

@@ -1,7 +1,7 @@
-"""Cut a plan into batches that run one after the other.
+"""Cut a plan into batches that run one after another.
 
 Pure and deterministic. Each batch contains an equal share of the data that each broker receives, so that no disk or
-network card is busy while the others are idle.
+network card is busy while others are idle.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple
 from kctl.reassign.planner.assignment import Reassignment
 
 WITHOUT_COPIES = 1_000  # partitions in a batch that copies nothing
-_OPEN = 32  # batches to try for a partition that does not fit into the first
+_OPEN = 32  # batches to try for a partition that does not fit into the first one
 
 
 def default_concurrency(brokers: int) -> int:
@@ -27,7 +27,7 @@ class _Item(NamedTuple):
     copies: int
     size_bytes: int  # of all copies
     receiver: int
-    giver: int
+    source: int
 
 
 def make_batches(
@@ -46,12 +46,12 @@ def make_batches(
             reorders.append(position)
             continue
         size = len(receivers) * (r.size_bytes or 0)
-        giver = r.before[0] if r.before else -1
-        items.append(_Item(position, len(receivers), size, receivers[0], giver))
-    ordered = _spread(items, attrgetter("giver"))
-    packed = _pack(_spread(ordered, attrgetter("receiver")), max(1, max_concurrent_moves), batch_bytes)
+        source = r.before[0] if r.before else -1
+        items.append(_Item(position, len(receivers), size, receivers[0], source))
+    ordered = _spread(items, attrgetter("source"))
+    copy_batches = _pack(_spread(ordered, attrgetter("receiver")), max(1, max_concurrent_moves), batch_bytes)
     rest = (tuple(reorders[i : i + WITHOUT_COPIES]) for i in range(0, len(reorders), WITHOUT_COPIES))
-    return (*(tuple(sorted(batch)) for batch in packed), *rest)
+    return (*(tuple(sorted(batch)) for batch in copy_batches), *rest)
 
 
 def receivers_of(reassignment: Reassignment) -> list[int]:

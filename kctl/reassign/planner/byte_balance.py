@@ -145,8 +145,8 @@ class _Balancer:
     def _counts_allow(self, a: int, b: int) -> bool:
         if self.targets is None:
             return True
-        loads, same = self.placement.loads, self.targets.group[a] == self.targets.group[b]
-        return same and loads[a] > self.targets.least[a] and loads[b] < self.targets.most[b]
+        loads, same_group = self.placement.loads, self.targets.group[a] == self.targets.group[b]
+        return same_group and loads[a] > self.targets.least[a] and loads[b] < self.targets.most[b]
 
     def _near(self, a: int, needed: int, most: int) -> list[int]:
         """Return replicas on a: from the size needed up to most, then smaller ones."""
@@ -158,7 +158,7 @@ class _Balancer:
         return [p for size, p in candidates if size > 0]
 
     def _exchange(self, a: int, b: int, needed: int, most: int) -> bool:
-        """Exchange a larger replica of a for a smaller one of b whose size difference is closest to the need."""
+        """Exchange a larger replica of a for a smaller one of b, with a size difference close to the amount needed."""
         rows = self.on[b]
         pairs = []
         for size, p in self.on[a][: -_TRIES - 1 : -1]:

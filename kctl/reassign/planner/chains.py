@@ -29,7 +29,7 @@ class Network(Protocol):
 
 
 class Swap(NamedTuple):
-    """Partition p's unit goes from a to b."""
+    """A move of partition p's unit from a to b."""
 
     p: int
     a: int
@@ -79,15 +79,15 @@ def cheapest_chain(
         budget -= 1
         a = queue.popleft()
         waiting.discard(a)
-        here = distance[a]
+        cost_to_a = distance[a]
         for b in network.nodes:
-            below = min(distance[b], prune + 1) - here
+            below = min(distance[b], prune + 1) - cost_to_a
             if below < 0 or b == a:
                 continue
             edge = network.edge(a, b, below, avoid)
             if edge is None:
                 continue
-            distance[b] = here + edge[1]
+            distance[b] = cost_to_a + edge[1]
             swap_to[b] = Swap(edge[0], a, b)
             if b in sinks and (best < 0 or distance[b] < distance[best] or best == b):
                 best = b
@@ -127,9 +127,9 @@ def apply_chain(network: Network, steps: list[Swap]) -> int | None:
 def cancel_cycles(network: Network, targets: Targets, *, rounds: int) -> list[int] | None:
     """Cancel all cycles of negative cost; return the distances that prove it (see kctl.reassign.planner.bounds).
 
-    A chain from a broker whose load may decrease to a broker of its group whose load may increase closes to a cycle
-    through an extra node for the group. rounds: the maximum number of passes over all pairs of brokers. Return None if
-    they were not enough.
+    A chain from a broker whose load may decrease to a broker of its group whose load may increase is closed to a cycle
+    by an extra node for the group. rounds: the maximum number of passes over all pairs of brokers. Return None if they
+    were not enough.
     """
     avoid = _NOTHING
     while True:
@@ -155,8 +155,8 @@ def _relax(
     changed = False
     for a in network.nodes:
         group = size + targets.group[a]
-        outside = targets.group[a] >= 0
-        if outside and distance[group] < distance[a] and network.loads[a] > targets.least[a]:
+        in_group = targets.group[a] >= 0
+        if in_group and distance[group] < distance[a] and network.loads[a] > targets.least[a]:
             distance[a], swap_to[a], changed = distance[group], Swap(-1, group, a), True
         for b in network.nodes:
             below = distance[b] - distance[a]
@@ -165,7 +165,7 @@ def _relax(
             edge = network.edge(a, b, below, avoid)
             if edge is not None:
                 distance[b], swap_to[b], changed = distance[a] + edge[1], Swap(edge[0], a, b), True
-        if outside and distance[a] < distance[group] and network.loads[a] < targets.most[a]:
+        if in_group and distance[a] < distance[group] and network.loads[a] < targets.most[a]:
             distance[group], swap_to[group], changed = distance[a], Swap(-1, a, group), True
     return changed
 

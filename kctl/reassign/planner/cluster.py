@@ -72,12 +72,12 @@ class PlanCluster:
     def select(self, accepts: Callable[[str], bool]) -> PlanCluster:
         """Return the cluster with only the topics that the function accepts."""
         keep = [accepts(name) for name in self.topics]
-        renumbered = {old: new for new, old in enumerate(t for t, is_selected in enumerate(keep) if is_selected)}
+        new_index = {old: new for new, old in enumerate(t for t, is_selected in enumerate(keep) if is_selected)}
         selected = self.take([p for p, t in enumerate(self.topic_of) if keep[t]])
         return replace(
             selected,
             topics=tuple(name for name, is_selected in zip(self.topics, keep, strict=True) if is_selected),
-            topic_of=array("i", (renumbered[t] for t in selected.topic_of)),
+            topic_of=array("i", (new_index[t] for t in selected.topic_of)),
             topic_ids=tuple(each for each, is_selected in zip(self.topic_ids, keep, strict=False) if is_selected),
         )
 
@@ -139,16 +139,16 @@ def from_state(
     cordoned: Collection[int] = (),
     moving: Iterable[TopicPartition] = (),
 ) -> PlanCluster:
-    """Return the cluster of a Metadata response, log dirs and reassignments. Missing values are unknown."""
-    sizes, room, under_way = size_bytes or {}, usable_bytes or {}, frozenset(moving)
-    hosting = {node for t in state.topics.values() for p in t.partitions for node in p.replicas}
-    alive = [PlanBroker(b.id, b.rack, True, room.get(b.id), b.id in cordoned) for b in state.brokers.values()]
-    columns = _Columns([*alive, *(PlanBroker(node, None, False) for node in hosting - state.brokers.keys())])
+    """Build the cluster from a Metadata response, log dirs and reassignments. Missing values are unknown."""
+    sizes, usable, moving_partitions = size_bytes or {}, usable_bytes or {}, frozenset(moving)
+    hosting_brokers = {node for t in state.topics.values() for p in t.partitions for node in p.replicas}
+    alive = [PlanBroker(b.id, b.rack, True, usable.get(b.id), b.id in cordoned) for b in state.brokers.values()]
+    columns = _Columns([*alive, *(PlanBroker(node, None, False) for node in hosting_brokers - state.brokers.keys())])
     for name in sorted(state.topics):
         columns.topic(name, state.topics[name].topic_id)
         for p in sorted(state.topics[name].partitions, key=lambda p: p.partition):
             leader = NONE if p.offline else p.leader
-            columns.add(p.partition, p.replicas, leader, sizes.get(p.tp, UNKNOWN), p.tp in under_way)
+            columns.add(p.partition, p.replicas, leader, sizes.get(p.tp, UNKNOWN), p.tp in moving_partitions)
     return columns.cluster(state.cluster_id)
 
 
@@ -166,16 +166,16 @@ def from_export(document: object) -> PlanCluster:
     brokers = {b.id: b for b in (_broker(row, with_hosts) for row in rows)}
     if len(brokers) < len(rows):
         raise _invalid("two brokers have the same id")
-    parsed = [(_name(t), _text(t, "topic_id"), _objects(t, "partitions", f"topic {_name(t)}")) for t in topics]
-    if len({name for name, _, _ in parsed}) < len(parsed):
+    parsed_topics = [(_name(t), _text(t, "topic_id"), _objects(t, "partitions", f"topic {_name(t)}")) for t in topics]
+    if len({name for name, _, _ in parsed_topics}) < len(parsed_topics):
         raise _invalid("a topic is listed twice")
-    for name, _, partitions in parsed:
+    for name, _, partitions in parsed_topics:
         for row in partitions:
             for node in _replicas(name, row):
                 if node not in brokers:
                     brokers[node] = PlanBroker(node, None, False)
     columns = _Columns(brokers.values())
-    for name, topic_id, partitions in sorted(parsed, key=lambda row: row[0]):
+    for name, topic_id, partitions in sorted(parsed_topics, key=lambda row: row[0]):
         columns.topic(name, topic_id)
         _add_partitions(columns, name, partitions)
     return columns.cluster(_text(document, "cluster_id"))
@@ -217,7 +217,7 @@ def _broker(row: Mapping[str, Any], with_hosts: bool) -> PlanBroker:
 
 
 def _leader(row: Mapping[str, Any]) -> int:
-    """Return NONE if the file has no leader; UNKNOWN if the file does not have the key."""
+    """Return NONE if the partition has no leader, UNKNOWN if the file lacks the key."""
     if "leader" not in row:
         return UNKNOWN
     value = row["leader"]

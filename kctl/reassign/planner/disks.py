@@ -15,7 +15,7 @@ _MAX_SIZE = 1 << 62
 
 @dataclass(slots=True)
 class Disk:
-    """A log dir that is online and not cordoned. fixed_*: replicas that are not planned (other topics)."""
+    """A log dir that is online and not cordoned. fixed_*: replicas outside the plan (of other topics)."""
 
     path: str
     total_bytes: int | None

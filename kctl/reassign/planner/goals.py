@@ -86,13 +86,13 @@ def resolve(goals: Goals, cluster: PlanCluster) -> Roles:
             hint=f"remove it from the goal, or run: kctl config unset broker/{min(receivers & cordoned)} {CORDONED}",
             reason=Reason.NOT_READY,
         )
-    holding = {cluster.brokers[i].id for replicas in set(cluster.replicas) for i in replicas}
+    current_hosts = {cluster.brokers[i].id for replicas in set(cluster.replicas) for i in replicas}
     if goals.brokers is not None:
         hosts = goals.brokers | goals.add_brokers
         leaving = (index.keys() - hosts) | goals.remove_brokers
         leaving -= goals.exclude_brokers
     else:
-        hosts = frozenset(index) if not goals.add_brokers else frozenset(holding) | goals.add_brokers
+        hosts = frozenset(index) if not goals.add_brokers else frozenset(current_hosts) | goals.add_brokers
         leaving = set(goals.remove_brokers)
     hosts = hosts - leaving - dead - cordoned - goals.exclude_brokers
     if not hosts:
@@ -109,20 +109,20 @@ def resolve(goals: Goals, cluster: PlanCluster) -> Roles:
 
 def check_options(goals: Goals) -> None:
     """Check the options that do not depend on the cluster. Raises UsageError."""
-    both = goals.remove_brokers & (goals.add_brokers | (goals.brokers or frozenset()))
-    if both:
+    conflicts = goals.remove_brokers & (goals.add_brokers | (goals.brokers or frozenset()))
+    if conflicts:
         raise UsageError(
-            f"{_brokers(both)} both removed and receiving", hint="use only one of the options for a broker"
+            f"{_brokers(conflicts)} both removed and receiving", hint="use only one of the options for a broker"
         )
-    both = goals.exclude_brokers & (goals.add_brokers | (goals.brokers or frozenset()))
-    if both:
+    conflicts = goals.exclude_brokers & (goals.add_brokers | (goals.brokers or frozenset()))
+    if conflicts:
         raise UsageError(
-            f"{_brokers(both)} both excluded and receiving", hint="use only one of the options for a broker"
+            f"{_brokers(conflicts)} both excluded and receiving", hint="use only one of the options for a broker"
         )
-    both = goals.exclude_brokers & goals.remove_brokers
-    if both:
+    conflicts = goals.exclude_brokers & goals.remove_brokers
+    if conflicts:
         raise UsageError(
-            f"{_brokers(both)} both excluded and removed",
+            f"{_brokers(conflicts)} both excluded and removed",
             hint="an excluded broker keeps its replicas: use only one of the options",
         )
     if goals.replication_factor is not None and goals.replication_factor < 1:
@@ -166,10 +166,10 @@ def _check_factor(goals: Goals, cluster: PlanCluster, hosts: int, keeping: set[i
 
 
 def _check_racks(cluster: PlanCluster, hosts: set[int]) -> None:
-    without = [cluster.brokers[i].id for i in sorted(hosts) if cluster.brokers[i].rack is None]
-    if without:
+    rackless = [cluster.brokers[i].id for i in sorted(hosts) if cluster.brokers[i].rack is None]
+    if rackless:
         raise Refused(
-            f"{_brokers(without)} without a rack", hint="set broker.rack on each broker", reason=Reason.IMPOSSIBLE
+            f"{_brokers(rackless)} without a rack", hint="set broker.rack on each broker", reason=Reason.IMPOSSIBLE
         )
 
 

@@ -41,7 +41,7 @@ class _LeaderPlacement:
         self.n = n
         self.loads = [0] * n
         self.changes = 0
-        # a·n + b → partitions that a leads and b could lead: b was the leader, neither was, a was
+        # a·n + b → partitions that a leads and b could lead, by original leader: b (cost -1), another (0), a (+1)
         self.buckets: tuple[dict[int, list[int]], ...] = ({}, {}, {})
         for p, a in enumerate(self.lead):
             self.loads[a] += 1

@@ -12,7 +12,7 @@ _ALL = 3  # above every cost: accept any edge
 
 
 def settle(network: Network, targets: Targets, vacant: int) -> None:
-    """Push load until each broker is between least and most and each group has its total, as far as chains exist."""
+    """Push load until each broker is between least and most and each group has its total, as far as chains allow."""
     loads, least, most, group = network.loads, targets.least, targets.most, targets.group
     nodes = network.nodes
 
@@ -70,7 +70,7 @@ def level_out(network: Network, hosts: Collection[int], targets: Targets) -> Tar
         if any(loads[b] == t for b in inside):
             _give(network, inside, targets, t)
     low, high = loads[:], loads[:]
-    if len(network.nodes) > _REACH:  # the bound then covers all plans within these limits, even or not
+    if len(network.nodes) > _REACH:  # the bound then covers every plan within these limits, even if less balanced
         low = [min(pair) for pair in zip(loads, least, strict=True)]
         high = [max(pair) for pair in zip(loads, most, strict=True)]
         return one_group(low, high, loads, inside)

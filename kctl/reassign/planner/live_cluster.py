@@ -101,7 +101,7 @@ def read_export(path: Path) -> PlanInput:
 
 
 def select_topics(snapshot: PlanInput, names: Sequence[str], patterns: Sequence[re.Pattern[str]]) -> PlanInput:
-    """Keep only the topics with these names, or whose full name matches. Neither: all. Raises NotFound."""
+    """Keep only topics with these names, or whose full name matches a pattern (default: all). Raises NotFound."""
     if not names and not patterns:
         return snapshot
     selected = set(select(snapshot.cluster.topics, exact=names, patterns=patterns, listed_by="topic list --internal"))

@@ -5,7 +5,7 @@ their sizes are known. If bytes are unknown or zero, replicas are counted, and t
 bytes, the minimum is as hard as bin packing: replicas are moved or exchanged one by one, those with the closest size
 first, and a bound shows how good the result is.
 
-A copy needs space beside its original until it is complete: a log dir never receives more than its usable bytes. Log
+The original keeps its space until the copy is complete, so a log dir never receives more than its usable bytes. Log
 dirs with identical sizes are treated as folders of one disk, and share its space.
 """
 
@@ -98,7 +98,8 @@ def plan_log_dirs(
         plan.unmet += [] if deferred else balancer.missed()
     if deferred:
         plan.lower_bound, plan.bytes_lower_bound = max(0, plan.lower_bound - deferred), 0
-        plan.unmet.append(f"{deferred} moves between log dirs are left for another plan (--max-moves or --max-bytes)")
+        moves = "1 move between log dirs is" if deferred == 1 else f"{deferred} moves between log dirs are"
+        plan.unmet.append(f"{moves} left for another plan (--max-moves or --max-bytes)")
     return plan
 
 
@@ -244,7 +245,7 @@ class _LogDirBalancer:
         return [f"log dirs of broker {self.disks.broker} do not reach their share of {unit} ({reason}): {names}"]
 
     def bounds(self) -> tuple[int, int]:
-        """Return the moves and bytes that any plan needs to get all log dirs as close to their limits as this one does.
+        """Return the moves and bytes that any plan needs to bring all log dirs as close to their limits as this plan.
 
         The surplus of a log dir must leave it, with at least as many replicas as its largest that add up to it. A
         deficit must be copied to it, with at least as many as the largest elsewhere that add up to it.

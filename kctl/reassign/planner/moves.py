@@ -125,7 +125,7 @@ def _fill(
 
 
 def _push_straight(placement: PlacementState, targets: Targets) -> None:
-    """Move surplus directly to brokers below their target, the neediest first."""
+    """Move surplus directly to brokers below their target, those with the largest deficit first."""
     loads, least, most = placement.loads, targets.least, targets.most
     lacking = [node for node in placement.rules.hosts if loads[node] < least[node]]
     for a in placement.nodes:
@@ -145,10 +145,10 @@ def _push_straight(placement: PlacementState, targets: Targets) -> None:
 
 
 def _push_by_one_between(placement: PlacementState, targets: Targets) -> None:
-    """Apply many chains of two copies through one other broker at once.
+    """Apply many chains at once, each of two copies through one other broker.
 
-    None costs more than necessary, because all chains of one copy are used first, and pushing along a cheapest chain
-    creates no cheaper one.
+    None of them costs more than necessary, because all chains of one copy are used first, and pushing along a cheapest
+    chain creates no cheaper one.
     """
     loads, least, most, vacant = placement.loads, targets.least, targets.most, placement.rules.vacant
     hosts = placement.rules.hosts

@@ -18,10 +18,10 @@ from kctl.reassign.planner.rules import Rules
 
 
 class PlacementState:
-    """replicas[p]: broker indexes, VACANT for a replica without a place. loads: replicas on each broker."""
+    """The current placement. replicas[p]: broker indexes, VACANT for a replica without a place; loads: per broker."""
 
     def __init__(self, rules: Rules, room_bytes: dict[int, int]) -> None:
-        """Start at the rules' start. room_bytes: bytes that a broker (index) can still receive; absent: any amount."""
+        """Start from rules.start. room_bytes: bytes that a broker (index) can still receive; absent: any amount."""
         self.rules = rules
         self.racks = rules.racks
         self.original = rules.original
@@ -49,23 +49,23 @@ class PlacementState:
 
     def _fill(self) -> None:
         old = self.logs[1]
-        changed = []
+        changed_partitions = []
         for p, row in enumerate(self.replicas):
             for node in row:
                 old[node].append(p)
             if len(row) != len(self.original[p]) or self.rules.vacant in row:
-                changed.append(p)
+                changed_partitions.append(p)
         for node, log in enumerate(old):
             self.loads[node] = len(log)
             # Brokers start at different positions, so that few partitions lose two replicas. Partitions that a broker
             # does not lead come first, so that few lose their leader.
             cut = node * len(log) // self.n
-            turned = log[cut:] + log[:cut]
-            led = [p for p in turned if self.original[p][0] == node]
-            old[node] = [p for p in turned if self.original[p][0] != node] + led
-        for p in changed:
+            rotated_log = log[cut:] + log[:cut]
+            led = [p for p in rotated_log if self.original[p][0] == node]
+            old[node] = [p for p in rotated_log if self.original[p][0] != node] + led
+        for p in changed_partitions:
             self._note_homes(p, [node for node in self.replicas[p] if node != self.original[p][0]])
-        for p in changed:
+        for p in changed_partitions:
             self._note_homes(p, self.original[p][:1])
 
     def _note_homes(self, p: int, nodes: Sequence[int]) -> None:
@@ -139,16 +139,16 @@ class PlacementState:
             at_rack[a * self.places + rack] = i
         key = a * self.n + b
         j = start = max(i, at_broker.get(key, 0))
-        passed = -1  # the first partition skipped only because of avoid: later searches start there
+        first_avoided = -1  # the first partition skipped only because of avoid: later searches start there
         while j < end:
             p = log[j]
             if a in rows[p] and b not in self.original[p] and self.may(p, a, b):
                 if p not in avoid:
                     break
-                passed = j if passed < 0 else passed
+                first_avoided = j if first_avoided < 0 else first_avoided
             j += 1
         if j != start:
-            at_broker[key] = j if passed < 0 else passed
+            at_broker[key] = j if first_avoided < 0 else first_avoided
         return log[j] if j < end else -1
 
     def _find_home(self, a: int, b: int, old: int, avoid: frozenset[int]) -> int:
@@ -158,16 +158,16 @@ class PlacementState:
         if not entries:
             return -1
         i = start = self.home_at[old].get(key, 0)
-        passed, end, rows = -1, len(entries), self.replicas
+        first_avoided, end, rows = -1, len(entries), self.replicas
         while i < end:
             p = entries[i]
             if a in rows[p] and self.may(p, a, b):
                 if p not in avoid:
                     break
-                passed = i if passed < 0 else passed
+                first_avoided = i if first_avoided < 0 else first_avoided
             i += 1
         if i != start:
-            self.home_at[old][key] = i if passed < 0 else passed
+            self.home_at[old][key] = i if first_avoided < 0 else first_avoided
         return entries[i] if i < end else -1
 
     def legal(self, p: int, a: int, b: int) -> bool:

@@ -146,12 +146,12 @@ def _place(cluster: PlanCluster, goals: Goals, roles: Roles) -> _Placement:
         if deferred:
             moves = "1 move is" if deferred == 1 else f"{deferred:,} moves are"
             unmet.append(f"{moves} left for another plan (--max-moves or --max-bytes)")
-            # No plan that defers as few moves needs fewer: its moves and the deferred ones add up to the whole plan.
+            # A plan that defers no more moves needs no fewer: its moves and the deferred ones add up to a whole plan.
             bound, bytes_bound = max(0, bound - deferred), 0
     if not (goals.moves_data or goals.even_leaders):
         return _Placement(rows, (0, 0, 0), [], 0)
     leaders = _leaders(cluster, rows, roles, goals)
-    final = [_first(row, leader) for row, leader in zip(rows, leaders.first, strict=True)]
+    final = [_leader_first(row, leader) for row, leader in zip(rows, leaders.first, strict=True)]
     leader_bound = leaders.lower_bound  # valid for these replicas; replaced below if replicas move
     if goals.moves_data:
         leader_bound = max(0, _min_leader_changes(cluster, leaders.first, roles, goals) - deferred)
@@ -184,7 +184,9 @@ def _with_log_dirs(
     warnings = [f"cordoned log dirs stay as they are: {', '.join(cordoned[:5])}"] if cordoned else []
     unknown = cluster.ids(node for node in staying if node not in disks)
     if unknown:
-        unmet.append(f"the log dirs of brokers {', '.join(map(str, unknown[:5]))} are unknown: they stay as they are")
+        brokers = "broker" if len(unknown) == 1 else "brokers"
+        names = ", ".join(map(str, unknown[:5]))
+        unmet.append(f"the log dirs of {brokers} {names} are unknown: they stay as they are")
     warnings = [*plan.warnings, *warnings]
     return replace(plan, changes=_add_paths(plan, log_dir_plan), unmet=unmet, warnings=warnings, log_dirs=log_dir_plan)
 
@@ -204,11 +206,11 @@ def _add_paths(plan: Plan, log_dir_plan: LogDirPlan) -> list[PartitionChange]:
 
 def _room(cluster: PlanCluster, roles: Roles) -> dict[int, int]:
     """Return the usable bytes of hosts that might run out of space; the others need no check."""
-    largest = sum(size for size in cluster.size_bytes if size > 0)
+    total_bytes = sum(size for size in cluster.size_bytes if size > 0)
     room = {}
     for node in roles.hosts:
         usable = cluster.brokers[node].usable_bytes
-        if usable is not None and sum(usable) < largest:
+        if usable is not None and sum(usable) < total_bytes:
             room[node] = sum(usable)
     return room
 
@@ -240,9 +242,8 @@ def _unmet_bytes(cluster: PlanCluster, bounds: ByteBound) -> list[str]:
         unmet.append(f"the size of {counted(unknown, 'partition')} is unknown and counted as 0: bytes may be uneven")
     if bounds.off:
         names = ", ".join(map(str, cluster.ids(bounds.off[:5])))
-        unmet.append(
-            f"{len(bounds.off)} brokers stay outside {format_size(bounds.least)} to {format_size(bounds.most)}: {names}"
-        )
+        subject = "1 broker stays" if len(bounds.off) == 1 else f"{len(bounds.off)} brokers stay"
+        unmet.append(f"{subject} outside {format_size(bounds.least)} to {format_size(bounds.most)}: {names}")
     return unmet
 
 
@@ -309,7 +310,7 @@ def _min_leader_changes(cluster: PlanCluster, after: Sequence[int], roles: Roles
     return leader_changes_needed(firsts, targets, forced)
 
 
-def _first(row: Sequence[int], leader: int) -> tuple[int, ...]:
+def _leader_first(row: Sequence[int], leader: int) -> tuple[int, ...]:
     if row[0] == leader:
         return tuple(row)
     return (leader, *(node for node in row if node != leader))

@@ -64,19 +64,19 @@ def make_rules(cluster: PlanCluster, goals: Goals, roles: Roles) -> Rules:
     for replicas in cluster.replicas:
         for node in replicas:
             loads[node] += 1
-    frozen = set(range(len(cluster.brokers))) - hosts - roles.leaving
+    closed_brokers = set(range(len(cluster.brokers))) - hosts - roles.leaving
     for p, replicas in enumerate(cluster.replicas):
         factor = goals.replication_factor or len(replicas)
         if factor not in rules.caps:
             rules.caps[factor] = rack_cap(factor, sizes)
         _start(rules, p, replicas, factor, loads, goals.fix_racks)
-        if frozen and not frozen.isdisjoint(replicas):
+        if closed_brokers and not closed_brokers.isdisjoint(replicas):
             _make_room(rules, p)
     return rules
 
 
 def _rack_numbers(cluster: PlanCluster, hosts: tuple[int, ...]) -> list[int]:
-    """Return a rack number per broker. Brokers that are down, or all if a host has no rack, get a rack of their own."""
+    """Return a rack number per broker. Brokers that are down (or all, if a host has no rack) get racks of their own."""
     if any(cluster.brokers[node].rack is None for node in hosts):
         return [*range(len(cluster.brokers)), -1]
     numbers: dict[str, int] = {}
@@ -88,7 +88,7 @@ def _rack_numbers(cluster: PlanCluster, hosts: tuple[int, ...]) -> list[int]:
 
 
 def rack_cap(factor: int, sizes: dict[int, int]) -> int:
-    """Return ceil(wanted ÷ racks), or the smallest cap with room for all replicas if racks are too small."""
+    """Return ceil(factor ÷ racks), or the smallest cap with room for all replicas if racks are too small."""
     cap = -(-factor // len(sizes))
     while cap < factor and sum(min(cap, size) for size in sizes.values()) < factor:
         cap += 1
@@ -119,7 +119,7 @@ def _start(rules: Rules, p: int, replicas: tuple[int, ...], factor: int, loads: 
 
 
 def _make_room(rules: Rules, p: int) -> None:
-    """Raise the cap if replicas on brokers that receive none leave too few places."""
+    """Raise the cap of p if its replicas on brokers that receive no others leave too few places."""
     start = rules.start[p]
     cap = rules.caps[len(start)]
     while True:

@@ -108,7 +108,7 @@ def _split(
     group: list[int], full: tuple[int, ...], classes: Classes, racks: list[int], sizes: dict[int, int],
     levels: dict[int, Fraction],
 ) -> None:  # fmt: skip
-    """Level the group's racks after the racks in full have received all they can hold."""
+    """Set the levels of the group's racks, given that the racks in `full` hold as much as they can."""
     place = {rack: i for i, rack in enumerate(racks)}
     full_places = [place[rack] for rack in full]
     below = _capacity(classes, full_places)

@@ -40,16 +40,16 @@ def without_leader(cluster: PlanCluster) -> frozenset[int]:
 
 
 def about_stuck(cluster: PlanCluster, goals: Goals, roles: Roles, stuck: frozenset[int]) -> tuple[list[str], list[str]]:
-    """Return the goals that partitions without a leader prevent, and warnings about the others."""
+    """Return the unmet goals due to partitions without a leader, and warnings about the other such partitions."""
     if not stuck:
         return [], []
     factor = goals.replication_factor
-    prevented = [
+    blocked_partitions = [
         p
         for p in sorted(stuck)
         if not roles.leaving.isdisjoint(cluster.replicas[p]) or factor not in (None, len(cluster.replicas[p]))
     ]
-    return _why_stuck(cluster, prevented), _why_stuck(cluster, sorted(stuck.difference(prevented)))
+    return _why_stuck(cluster, blocked_partitions), _why_stuck(cluster, sorted(stuck.difference(blocked_partitions)))
 
 
 def _why_stuck(cluster: PlanCluster, stuck: Sequence[int]) -> list[str]:
@@ -87,7 +87,7 @@ def _few(values: Sequence[object], limit: int = 3) -> str:
 
 
 def about_unnamed(plan_brokers: Collection[int], goals: Goals, unnamed: Mapping[int, int]) -> list[str]:
-    """Return a warning per broker to be emptied that keeps replicas of other topics. unnamed: broker id → count."""
+    """Return a warning for each broker to be emptied that keeps replicas of other topics. unnamed: id → count."""
     leaving = set(goals.remove_brokers)
     if goals.brokers is not None:
         leaving |= set(plan_brokers) - goals.brokers - goals.add_brokers - goals.exclude_brokers
@@ -155,10 +155,10 @@ def about_racks(
 
 def about_one_replica(lowered: Mapping[str, int]) -> list[str]:
     """Return a warning for topics that will have one replica. lowered: topic → its replicas after the plan."""
-    alone = sorted(topic for topic, replicas in lowered.items() if replicas == 1)
-    if not alone:
+    single_replica_topics = sorted(topic for topic, replicas in lowered.items() if replicas == 1)
+    if not single_replica_topics:
         return []
-    names, its = _few(alone), "its" if len(alone) == 1 else "their"
+    names, its = _few(single_replica_topics), "its" if len(single_replica_topics) == 1 else "their"
     loss = f"while its broker is down, a partition is unavailable, and a lost disk loses {its} records"
     return [f"{names} will have 1 replica: {loss}"]
 

@@ -1,1 +1,1 @@
-"""Carry out plans, with a journal: checked, throttled, paused, resumed, cancelled and verified."""
+"""Carry out plans, with a journal: check, throttle, pause, resume, cancel and verify."""

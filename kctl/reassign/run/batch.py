@@ -55,7 +55,7 @@ def move_batch(run: Run) -> None:
 
 
 class _Mover:
-    """The mover of one batch. failed: partitions that cannot reach their target → reason; failed_at: positions."""
+    """The mover of one batch. failed, failed_at: partitions that cannot reach their target → reason, position."""
 
     def __init__(self, run: Run, rows: list[Reassignment]) -> None:
         self.run, self.rows = run, rows
@@ -144,7 +144,7 @@ class _Mover:
                 self.run.wait(1.0)
         if self.failed:
             self.run.listener.warn(
-                f"{self._refused()}; waiting for the other partitions: {some(list(self.failed.values()))}"
+                f"{self._failure_count()}; waiting for the other partitions: {some(list(self.failed.values()))}"
             )
 
     def _request_moves(self, rows: Sequence[Reassignment]) -> dict[TopicPartition, KctlError]:
@@ -166,14 +166,14 @@ class _Mover:
         errors = alter_log_dirs(self.run.client, requests) if requests else {}
         return {tp: error for (_, tp), error in errors.items()}
 
-    def _refused(self) -> str:
+    def _failure_count(self) -> str:
         total = len(self.rows)
         return f"{len(self.failed):,} of {total:,} partition{'' if total == 1 else 's'} failed"
 
     # --- progress -----------------------------------------------------------------------------------------------------
 
     def wait(self) -> None:
-        """Wait until each partition is at its target. Raises Stopped if one cannot reach it, or without progress."""
+        """Wait until each partition is at its target. Raises Stopped if one cannot reach it, or if progress stalls."""
         watch = StallWatch(self.run.state.plan.stall_after_ms)
         throttle_watch = ThrottleWatch(self.run, self.rows)
         open_rows = [r for r in self.rows if r.tp not in self.failed]
@@ -197,7 +197,7 @@ class _Mover:
         if self.failed:
             reasons = list(self.failed.values())
             self._offer_cancel(self.failed_at.values())
-            raise self.run.stopped(f"{self._refused()}: {some(reasons)}", problems=reasons)
+            raise self.run.stopped(f"{self._failure_count()}: {some(reasons)}", problems=reasons)
 
     def _open_rows(self, rows: list[Reassignment], view: PlanView, now: float) -> list[Reassignment]:
         """Return the rows that are still in progress."""
@@ -302,6 +302,6 @@ def _is_retriable(error: KctlError) -> bool:
 
 
 def some(lines: Sequence[str]) -> str:
-    """Return the first reasons, and the number of others."""
+    """Return the first reasons, and the number of remaining ones."""
     more = f"; and {len(lines) - _SHOWN:,} more" if len(lines) > _SHOWN else ""
     return "; ".join(lines[:_SHOWN]) + more

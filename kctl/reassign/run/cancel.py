@@ -1,6 +1,6 @@
 """Cancel moves in flight: restore the original replicas in their order, and stop copies between log dirs.
 
-The controller leaves the original replicas of a canceled reassignment in another order (target replicas first, see
+After a cancellation, the controller leaves the original replicas in another order (target replicas first, see
 ReplicaAssignment.reassignTo), so the order is restored afterwards, which copies nothing. Partitions at their target
 stay there; `rollback` moves them back.
 """
@@ -79,7 +79,7 @@ def _cancel_moves(run: Run, rows: list[Reassignment]) -> int:
     """
     observer, since = PartitionObserver(run.client), time.monotonic()
     requested_at: dict[TopicPartition, float] = {}
-    rejected: dict[TopicPartition, str] = {}
+    rejections: dict[TopicPartition, str] = {}
     while rows:
         view = run.retry_transient(lambda: observer.observe(rows, fresh=True), "reading the partitions")
         moving = [r for r in rows if _in_flight(r, view)]
@@ -87,22 +87,22 @@ def _cancel_moves(run: Run, rows: list[Reassignment]) -> int:
         if not moving:
             return sum(1 for r in rows if is_back(r, view))
         if time.monotonic() - since > run.limit_s:
-            why = some(list(rejected.values())) if rejected else f"the controller has not canceled {moving[0].tp}"
+            why = some(list(rejections.values())) if rejections else f"the controller has not canceled {moving[0].tp}"
             raise run.stopped(
                 f"{counted(len(moving), 'partition')} did not return to the original replicas: {why}",
-                problems=list(rejected.values()),
+                problems=list(rejections.values()),
             )
         now = time.monotonic()
         due = [r for r in moving if now - requested_at.get(r.tp, -_RETRY_S) >= _RETRY_S]
         requested_at.update((r.tp, now) for r in due)
-        rejected = _request_return(run, due, view) or rejected
+        rejections = _request_return(run, due, view) or rejections
         time.sleep(_POLL_S)
     return 0
 
 
 def _in_flight(r: Reassignment, view: PlanView) -> bool:
     """Return True if the plan's move of the partition is in flight."""
-    return position_of(r, view) is PlanPosition.MOVING or _wrong_order(r, view) or bool(_futures(r, view))
+    return position_of(r, view) is PlanPosition.MOVING or _wrong_order(r, view) or bool(_log_dir_copies(r, view))
 
 
 def _wrong_order(r: Reassignment, view: PlanView) -> bool:
@@ -113,7 +113,7 @@ def _wrong_order(r: Reassignment, view: PlanView) -> bool:
     return partition.replicas != r.before and set(partition.replicas) == set(r.before)
 
 
-def _futures(r: Reassignment, view: PlanView) -> list[tuple[int, str]]:
+def _log_dir_copies(r: Reassignment, view: PlanView) -> list[tuple[int, str]]:
     """Return (broker, current log dir of the replica) of the plan's copies between log dirs."""
     copies = []
     for node, path in zip(r.after, r.log_dirs or (), strict=False):
@@ -132,7 +132,7 @@ def _request_return(run: Run, rows: list[Reassignment], view: PlanView) -> dict[
             targets[r.tp] = None
         elif _wrong_order(r, view):
             targets[r.tp] = r.before
-        for node, path in _futures(r, view):
+        for node, path in _log_dir_copies(r, view):
             # requesting the current log dir stops the copy (ReplicaManager.alterReplicaLogDirs)
             dirs.setdefault(node, {}).setdefault(path, []).append(r.tp)
     failed: dict[TopicPartition, str] = {}

@@ -1,6 +1,6 @@
 """Check whether a plan can run now: a problem for each partition, topic or broker that prevents it.
 
-Pure: a plan and the live state are the parameters. Brokers check little of this: requests are not atomic, and brokers
+Pure: the plan and the live state are parameters. Brokers check little of this: requests are not atomic, and brokers
 accept moves to a full disk and moves of under-replicated partitions.
 """
 
@@ -81,11 +81,11 @@ def _check_foreign(plan: PlanFile, live: LiveState, ours: frozenset[TopicPartiti
 
 
 def _check_topics(plan: PlanFile, live: LiveState) -> Iterator[PlanProblem]:
-    checked: set[str] = set()
+    checked_topics: set[str] = set()
     for r in plan.reassignments:
-        if r.topic in checked:
+        if r.topic in checked_topics:
             continue
-        checked.add(r.topic)
+        checked_topics.add(r.topic)
         topic, subject = live.topics.get(r.topic), f"topic {r.topic}"
         if topic is None:
             yield PlanProblem(subject, "it does not exist")
@@ -137,7 +137,7 @@ def _stale(r: Reassignment, state: PartitionState, live: LiveState) -> str | Non
 
 
 def _check_in_sync(r: Reassignment, state: PartitionState, live: LiveState) -> Iterator[str]:
-    """Yield the replicas that must be in sync: all but those being added, and those to remove from brokers down."""
+    """Yield the out-of-sync replicas, except those being added and those to remove from brokers that are down."""
     moving = live.moving.get(r.tp)
     adding = set(moving.adding) if moving else set()
     for node in state.replicas:

@@ -1,4 +1,4 @@
-"""The operations on runs, each in one call: apply, rollback, cancel, pause, resume, verify.
+"""Operations on runs, each in one call: apply, rollback, cancel, pause, resume, verify.
 
 The operator (a terminal, a playbook, a script) receives warnings and progress, and confirms. No change is made before
 `confirm` returns.
@@ -209,7 +209,7 @@ def resume(
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """The result of `verify`. own_run: the last run on this machine, if it was of this plan."""
+    """The result of `verify`. own_run: the last run on this machine, if it ran this plan."""
 
     verification: PlanVerification
     own_run: LastRun | None
@@ -287,22 +287,22 @@ def lock_journal(
 ) -> Journal:
     """Lock the journal; with `request`, ask the process that holds it to release it, and wait.
 
-    timeout_s: the limit of that wait; None: no limit for the end of a batch (PAUSE), else two minutes. Raises Refused
-    (Busy) without a request, TimedOut if that process does not release the journal.
+    timeout_s: the limit of that wait; None: no limit for the end of a batch (PAUSE), else two minutes. Raises TimedOut
+    if that process does not release the journal; Busy if a process holds it and there is no request.
     """
     if request is not None and journal.is_locked(path):
         limit_s = _YIELD_S if timeout_s is None and request is not RunRequest.PAUSE else timeout_s
         journals.write_request(path, request)
         with operator.waiting() as waiting:
-            _until_free(path, limit_s, waiting)
+            _wait_until_free(path, limit_s, waiting)
     elif journal.is_locked(path):
         journals.refuse_second(path)
     locked = journal.resume(path)
-    journals.withdraw_request(path)  # only now: earlier, the other process would miss the request
+    journals.withdraw_request(path)  # not earlier: the other process would miss the request
     return locked
 
 
-def _until_free(path: Path, limit_s: float | None, waiting: Callable[[], None]) -> None:
+def _wait_until_free(path: Path, limit_s: float | None, waiting: Callable[[], None]) -> None:
     deadline = None if limit_s is None else Deadline(limit_s)
     while journal.is_locked(path):
         if deadline is not None and deadline.expired:

@@ -41,7 +41,7 @@ class RunResult:
     """The result of a run.
 
     taken_back: partitions whose move was canceled. not_elected: partition → why its preferred replica does not lead.
-    throttles_left: brokers that are down and keep throttles of the run. remarks: throttles that someone else changed.
+    throttles_left: brokers that are down and keep throttles of the run. remarks: on throttles changed by someone else.
     journal, began_at, ended_at: None if there was nothing to do, and so no run.
     """
 
@@ -124,8 +124,8 @@ def end(run: Run) -> None:
             if (not positions.failures and not brokers) or time.monotonic() > deadline:
                 break
             time.sleep(_POLL_S)  # metadata is slightly late
-        good = not positions.failures and not brokers and not state.not_elected and state.throttle_left is None
-        outcome = ReassignmentOutcome.COMPLETED if good else ReassignmentOutcome.INCOMPLETE
+        is_complete = not positions.failures and not brokers and not state.not_elected and state.throttle_left is None
+        outcome = ReassignmentOutcome.COMPLETED if is_complete else ReassignmentOutcome.INCOMPLETE
     run.read_back = (positions, brokers)
     moves, size = _copied(run, positions)
     run.write(RunStep.END, outcome=outcome.value, result={**_entry(positions, brokers), "moves": moves, "bytes": size})
@@ -236,7 +236,7 @@ def result_of(run: Run) -> RunResult:
 
 
 def _copied(run: Run, positions: PlanPositions) -> tuple[int, int]:
-    """Return the copies made and their bytes: of completed batches, and the completed moves of a canceled batch."""
+    """Return the number and bytes of copies: those of completed batches, and completed moves of a canceled batch."""
     result = (run.state.end or {}).get("result") or {}
     if "moves" in result and "bytes" in result:
         return int(result["moves"]), int(result["bytes"])

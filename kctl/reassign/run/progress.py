@@ -41,9 +41,9 @@ class MovePhase(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class RunProgress:
-    """Progress of the whole run. batch: from 1. rate_bytes: current bytes per second; eta_ms: at that rate.
+    """Progress of the whole run. batch: from 1.
 
-    None: unknown so far.
+    rate_bytes: current bytes per second; eta_ms: time left at that rate. Both are None while unknown.
     """
 
     phase: MovePhase
@@ -125,7 +125,7 @@ class _Reading(NamedTuple):
 
 
 class StallWatch:
-    """Detects a stall: what remains of a batch (bytes to copy, number of copies) no longer shrinks."""
+    """A detector of stalls: what remains of a batch (bytes to copy, number of copies) no longer shrinks."""
 
     def __init__(self, stall_after_ms: int) -> None:
         self._after_s = stall_after_ms / 1000

@@ -17,7 +17,7 @@ class NotReached:
 
 @dataclass(frozen=True, slots=True)
 class BrokerLeft:
-    """A broker to be emptied that still holds replicas. partitions: those that it holds or will receive.
+    """A broker to be emptied that still holds replicas. partitions: the partitions that it holds or will receive.
 
     without_leader: number of these partitions without a leader, which cannot be copied.
     """

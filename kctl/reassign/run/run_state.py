@@ -73,7 +73,7 @@ class Stopped(OperationFailed):
 
 @dataclass
 class Run:
-    """One run in this process. in_flight: partitions of the batch that moved when last read; None: unknown.
+    """One run in this process. in_flight: partitions of the batch that were moving at the last read; None: unknown.
 
     read_back: the positions at the end. ways_out: the commands to offer if the run stops. tampering: changes that
     others made to the throttle.

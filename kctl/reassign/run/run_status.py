@@ -200,8 +200,8 @@ def _todo(last: LastRun | None, overview: RunSummary | None) -> str | None:
     if last is None or overview is None or overview.alive:
         return None
     if last.state.outcome is None:
-        cancelling = overview.state is ReassignmentPhase.CANCELLING
-        return "to finish canceling: `kctl topic reassign cancel`" if cancelling else WAYS_OUT
+        is_canceling = overview.state is ReassignmentPhase.CANCELLING
+        return "to finish canceling: `kctl topic reassign cancel`" if is_canceling else WAYS_OUT
     if overview.throttles_left:
         names = ", ".join(overview.throttles_left)
         return f"the run left its throttles on {names}: once up, restore them with `kctl topic reassign resume`"

@@ -54,7 +54,7 @@ class ReassignmentOutcome(str, Enum):
 
 
 class ReassignmentPhase(str, Enum):
-    """The state of a run in `status`. The value is the text of `state` in JSON."""
+    """The phase of a run in `status`. The value is the text of `state` in JSON."""
 
     RUNNING = "running"
     STOPPED = "stopped"
@@ -82,8 +82,8 @@ class RunState:
     rate_bytes: the requested throttle; throttle, throttle_rate: the throttle that was set, perhaps not everywhere
     (kctl.reassign.run.throttle as JSON). batches_done: completed batches; batch_open: the next one has started;
     batch_cancelling: its cancellation has started. throttle_left: throttles not restored because brokers are down;
-    left_tried: this run has tried. taken_back: partitions returned to their original replicas since the run was last
-    resumed. outcome: how the run ended, None if it has not.
+    left_tried: this run has tried to restore them. taken_back: partitions returned to their original replicas since the
+    run was last resumed. outcome: how the run ended, None if it has not.
     """
 
     plan: RunPlan

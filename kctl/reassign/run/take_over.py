@@ -1,4 +1,4 @@
-"""Cancel moves of a plan without its journal: started on another machine or by Kafka's own tool, or a lost journal.
+"""Cancel a plan's moves without its journal: it is on another machine, lost, or Kafka's own tool started the moves.
 
 The plan's moves in flight and their throttles are read from the cluster and recorded as an unfinished run of this
 machine. `kctl.reassign.run.run.cancel` then cancels it like any run, and can be killed at any moment.

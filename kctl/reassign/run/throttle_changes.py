@@ -44,7 +44,7 @@ class Tampering:
 
 
 def renew(throttle: Throttle, rate_bytes: int, current: Current) -> Renewal:
-    """Return the throttle with a rate, which may be new; settings by others stay.
+    """Return the throttle to set again, perhaps with a new rate; settings by others stay.
 
     current: the settings of the resources that exist. A rate counts as kctl's if kctl set it, or if it is the earlier
     value; a removed rate is set again. kctl's entries are added to the current lists.
@@ -55,17 +55,17 @@ def renew(throttle: Throttle, rate_bytes: int, current: Current) -> Renewal:
     for resource, name, kctl_value, before in _settings(throttle):
         now = current[resource].get(name) if resource in current else kctl_value
         if name in RATES:
-            foreign = now is not None and not _is_one_of(now, (kctl_value, before, *earlier))
-            value, restored = kctl_value if foreign else str(rate_bytes), None if now is None else before
+            is_foreign = now is not None and not _is_one_of(now, (kctl_value, before, *earlier))
+            value, restored = kctl_value if is_foreign else str(rate_bytes), None if now is None else before
         else:
             restored = without_kctl_entries(before, kctl_value, now)
-            foreign = not same_list(restored, before)
+            is_foreign = not same_list(restored, before)
             entries = _added_entries(kctl_value, before)
             value = EVERY if EVERY in entries else merged_list(restored, entries)
-        if foreign:
+        if is_foreign:
             renewal.remarks.append(f"{resource}: someone else set {name} to {setting_text(now)}; kctl keeps that value")
         is_set = resource in current and (value == now if name in RATES else same_list(value, now))
-        if not is_set and not (foreign and name in RATES):
+        if not is_set and not (is_foreign and name in RATES):
             renewal.writes.setdefault(resource, {})[name] = value
         renewal.throttle.set.setdefault(resource, {})[name] = value
         renewal.throttle.before.setdefault(resource, {})[name] = restored

@@ -77,9 +77,9 @@ class ThrottleWatch:
 
 def _report(run: Run, throttle_set: Throttle, resources: Iterable[Resource]) -> None:
     """Warn about changes by others since the last check."""
-    checked = [resource for resource in resources if resource in throttle_set.set]
+    checked_resources = [resource for resource in resources if resource in throttle_set.set]
     try:
-        responses = try_read_dynamic(run.client, checked, NAMES)
+        responses = try_read_dynamic(run.client, checked_resources, NAMES)
     except KctlError:
         return
     current = {resource: values for resource, values in responses.items() if not isinstance(values, KctlError)}
@@ -120,7 +120,9 @@ def _restore_reachable(run: Run, throttle_set: Throttle) -> tuple[list[str], set
             raise TimedOut(exc.message, hint=exc.hint, details=exc.details) from exc
     remarks = throttle.restore_throttle(run.client, throttle.without(throttle_set, down))
     names = ", ".join(map(str, sorted(down)))
-    remarks.append(f"{names} is down and keeps its throttle; restore it later with `kctl topic reassign resume`")
+    one = len(down) == 1
+    status = "is down and keeps its throttle" if one else "are down and keep their throttles"
+    remarks.append(f"{names} {status}; restore {'it' if one else 'them'} later with `kctl topic reassign resume`")
     return remarks, down
 
 

@@ -31,7 +31,7 @@ class ThrottleLeft:
 
 @dataclass(frozen=True, slots=True)
 class PlanVerification:
-    """Partitions by position, and remaining throttles and brokers. complete: nothing remains."""
+    """The result of `verify`: partitions by position, remaining throttles and brokers. complete: nothing remains."""
 
     complete: bool
     partition_count: int
@@ -53,7 +53,7 @@ def compare_plan(
     """
     positions = read_back(client, rows)
     brokers = brokers_left(client, removed)
-    throttles = _of_plan(client, rows) if throttle is None else _of_run(client, throttle)
+    throttles = _left_on_plan(client, rows) if throttle is None else _left_by_run(client, throttle)
     return PlanVerification(
         complete=not positions.failures and not throttles and not brokers,
         partition_count=positions.partition_count,
@@ -76,7 +76,7 @@ def _read_reachable(client: ClusterClient, brokers: Iterable[int], topics: Itera
     return current
 
 
-def _of_run(client: ClusterClient, throttle: Throttle) -> list[ThrottleLeft]:
+def _left_by_run(client: ClusterClient, throttle: Throttle) -> list[ThrottleLeft]:
     """Return the settings that a run set and did not restore."""
     brokers = [int(resource.name) for resource in throttle.set if resource.kind == "broker"]
     current = _read_reachable(client, brokers, [resource.name for resource in throttle.set if resource.kind == "topic"])
@@ -89,7 +89,7 @@ def _of_run(client: ClusterClient, throttle: Throttle) -> list[ThrottleLeft]:
     ]
 
 
-def _of_plan(client: ClusterClient, rows: Sequence[Reassignment]) -> list[ThrottleLeft]:
+def _left_on_plan(client: ClusterClient, rows: Sequence[Reassignment]) -> list[ThrottleLeft]:
     """Return rates of the plan's brokers and its entries in the topics' lists, from any source.
 
     Kafka's own tool, or a run with its journal elsewhere, may have left them. Skip brokers that are down: they copy

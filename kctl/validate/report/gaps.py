@@ -30,7 +30,7 @@ class WriteGap:
     """The longest time without an acknowledged write in a partition and window.
 
     after: the fault that starts the window, None before the first fault. begin_ns: the last acknowledgment before the
-    gap; open: still open at the window's end.
+    gap; open: the gap is still open at the window's end.
     """
 
     partition: int

@@ -1,4 +1,4 @@
-"""The plot as a self-contained SVG, without scripts and external fonts. Pure."""
+"""The plot as a self-contained SVG, without scripts or external fonts. Pure."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def plot_svg(plot: Plot, title: str) -> str:
     height = _HEIGHT + _LINE * len(plot.marks)
     seconds = max(1, len(plot.per_s))
     top = ceiling(plot.per_s)
-    wide, high = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM
+    plot_width, plot_height = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM
     base = _HEIGHT - _BOTTOM
-    bar = wide / seconds
+    bar_width = plot_width / seconds
     parts = [
         (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" '
@@ -34,10 +34,10 @@ def plot_svg(plot: Plot, title: str) -> str:
     ]
     for second, count in enumerate(plot.per_s):
         if count:
-            tall = high * count / top
+            bar_height = plot_height * count / top
             parts.append(
-                f'<rect class="area" x="{_number(_LEFT + second * bar)}" y="{_number(base - tall)}" '
-                f'width="{_number(bar)}" height="{_number(tall)}"/>'
+                f'<rect class="area" x="{_number(_LEFT + second * bar_width)}" y="{_number(base - bar_height)}" '
+                f'width="{_number(bar_width)}" height="{_number(bar_height)}"/>'
             )
     parts += [
         f'<line class="axis" x1="{_LEFT}" y1="{base}" x2="{_WIDTH - _RIGHT}" y2="{base}"/>',
@@ -48,7 +48,7 @@ def plot_svg(plot: Plot, title: str) -> str:
         f'<text x="{_WIDTH - _RIGHT}" y="{base + 16}" text-anchor="end">{len(plot.per_s)} s</text>',
     ]
     for row, (letter, mark) in enumerate(zip(letters(len(plot.marks)), plot.marks, strict=True)):
-        x = _number(_LEFT + min(max(mark.at_s, 0.0), seconds) * bar)
+        x = _number(_LEFT + min(max(mark.at_s, 0.0), seconds) * bar_width)
         parts += [
             f'<line class="fault" x1="{x}" y1="{_TOP}" x2="{x}" y2="{base}"/>',
             f'<text class="letter" x="{x}" y="{_TOP - 4}" text-anchor="middle">{letter}</text>',

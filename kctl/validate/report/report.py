@@ -70,7 +70,7 @@ def gaps_around(result: ScenarioResult) -> tuple[int | None, int | None]:
 
 
 def times(recoveries: Sequence[Recovery]) -> dict[str, int | None]:
-    """Return the slowest time over all faults; 0: nothing to wait for, None: never recovered."""
+    """Return the slowest times over all faults; 0: nothing to wait for, None: never recovered."""
     return {
         "to_new_controller_ms": _slowest([each.to_new_controller_ms for each in recoveries]),
         "to_new_leader_ms": _slowest([ms for each in recoveries for ms in each.to_new_leader_ms.values()]),
@@ -84,7 +84,7 @@ def _slowest(times: Sequence[int | None]) -> int | None:
 
 
 def _fault(result: ScenarioResult, index: int) -> dict[str, Any]:
-    """Return a fault with its recovery times; None: not before the next fault, 0: nothing to wait for."""
+    """Return a fault with its recovery times; None: not recovered before the next fault, 0: nothing to wait for."""
     mark, recovery = result.plot.marks[index], result.verdict.recoveries[index]
     gaps = [gap.gap_ms for gap in result.verdict.gaps if gap.after == mark.name]
     return {

@@ -1,8 +1,8 @@
 """The time from a fault to a new controller, a new leader, and a full ISR. Pure; computed from samples.
 
-Each broker is polled separately, as its view may be seconds old. For the leader, the view with the highest leader epoch
-counts. An ISR is full only if every responding broker reports it as full: Metadata does not show which of two ISRs is
-newer.
+Each broker is polled separately, because its view may be seconds old. For the leader, the view with the highest leader
+epoch counts. An ISR is full only if every responding broker reports it as full: Metadata does not show which of two
+ISRs is newer.
 """
 
 from __future__ import annotations
@@ -123,9 +123,9 @@ def _new_leaders(
 ) -> Iterator[tuple[int, int | None]]:
     """Yield the time to a new leader, per partition.
 
-    A higher leader epoch alone is no new leader: the controller also raises it when a replica leaves the ISR. If
-    brokers were hit and a partition of another broker gets a new leader, that is a preferred election: the partition
-    had a leader all the time.
+    A higher leader epoch alone does not show a new leader: the controller also raises it when a replica leaves the
+    ISR. If brokers were hit and a partition of another broker gets a new leader, that is a preferred election: the
+    partition had a leader all the time.
     """
     for number in partitions:
         views = [(sample.at_ns, sample.partitions[number]) for sample in samples if number in sample.partitions]
@@ -152,9 +152,9 @@ def _unmoved(
 ) -> Iterator[int]:
     """Yield the partitions led by the hit brokers, if all of them kept their leader, and the controller stayed too.
 
-    A broker that is down even briefly loses all its leaderships, and regains none before many polls of the others.
-    Later windows count too, as one of their samples may be the first to show the change. A higher epoch alone does not
-    show that the leader was down: it also rises when another replica leaves the ISR.
+    A broker that is down even briefly loses all its leaderships, and regains one only after many polls of the others.
+    Later windows count too, because one of their samples may be the first to show the change. A higher epoch alone
+    does not show that the leader was down: it also rises when another replica leaves the ISR.
     """
     unmoved = []
     for number in partitions:

@@ -1,7 +1,7 @@
 """The verdict of a run: figures, violations, and doubts. Pure.
 
-A run that could not have failed proves nothing. So a verdict is not ok without acknowledged writes in each partition,
-also after the last fault, if a process did not exit cleanly, or if a fault had no effect.
+A run that could not have failed proves nothing. So a verdict is not ok if a partition has no acknowledged write, or
+none after the last fault; if a process did not exit cleanly; or if a fault had no effect.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def judge(
     )
 
 
-def _measures(
+def _measurements(
     gaps: Sequence[WriteGap], recoveries: Sequence[Recovery]
 ) -> Iterator[tuple[str, str | None, int | None, int | None]]:
     """Yield all measurements: the budget, the fault, the partition, and the time; None: not recovered."""
@@ -135,7 +135,7 @@ def breaches(gaps: Sequence[WriteGap], recoveries: Sequence[Recovery], budgets: 
     limits: dict[str, int | None] = asdict(budgets)
     return [
         Breach(name, fault, partition, duration_ms, limit)
-        for name, fault, partition, duration_ms in _measures(gaps, recoveries)
+        for name, fault, partition, duration_ms in _measurements(gaps, recoveries)
         if (limit := limits[name]) is not None and (duration_ms is None or duration_ms > limit)
     ]
 
@@ -144,7 +144,7 @@ def budget_results(gaps: Sequence[WriteGap], recoveries: Sequence[Recovery], bud
     """Return the result of each requested budget."""
     limits: dict[str, int | None] = asdict(budgets)
     measured: dict[str, list[int | None]] = {name: [] for name in limits}
-    for name, _, _, duration_ms in _measures(gaps, recoveries):
+    for name, _, _, duration_ms in _measurements(gaps, recoveries):
         if name != "max_controller_ms" or duration_ms != 0:  # 0: the controller stayed, so no election was measured
             measured[name].append(duration_ms)
     results = []
@@ -161,15 +161,17 @@ def budget_results(gaps: Sequence[WriteGap], recoveries: Sequence[Recovery], bud
 def _doubts(evidence: Evidence) -> list[str]:
     partitions, log, delivered = evidence.sent_records.partitions, evidence.log, evidence.delivered
     doubts = []
-    silent = [number for number in sorted(log) if number not in partitions or not partitions[number].ack_ns]
+    unacknowledged = [number for number in sorted(log) if number not in partitions or not partitions[number].ack_ns]
     if not log:
         doubts.append("the topic has no partition")
-    if silent:
-        doubts.append(f"no write was acknowledged in {_partitions_text(silent)}")
+    if unacknowledged:
+        doubts.append(f"no write was acknowledged in {_partitions_text(unacknowledged)}")
     for fault in evidence.faults[-1:]:
-        dead = [n for n, each in sorted(partitions.items()) if each.ack_ns and each.ack_ns[-1] <= fault.at_ns]
-        if dead:
-            doubts.append(f"no write was acknowledged after '{fault.name}' in {_partitions_text(dead)}")
+        stopped_partitions = [
+            n for n, each in sorted(partitions.items()) if each.ack_ns and each.ack_ns[-1] <= fault.at_ns
+        ]
+        if stopped_partitions:
+            doubts.append(f"no write was acknowledged after '{fault.name}' in {_partitions_text(stopped_partitions)}")
     if not evidence.sent_records.ended:
         doubts.append("the producer did not exit cleanly")
     if delivered is not None and not delivered.ended:

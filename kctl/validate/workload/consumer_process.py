@@ -1,6 +1,6 @@
 """The consumer of a validation: `python -m kctl.validate.workload.consumer_process FILE`.
 
-Reads the topic from the beginning, without a group, until it must exit. Its journal has all delivered records in order.
+Reads the topic from the beginning, without a group, until shutdown. Its journal has all delivered records in order.
 If the log is truncated (unclean election), it continues at the nearest offset. If no broker responds, it waits.
 """
 
@@ -31,7 +31,7 @@ _PAUSE_S = 0.2
 
 
 def consume(task: Task, shutdown: ShutdownRequest) -> None:
-    """Consume until it must exit.
+    """Consume until shutdown.
 
     Raises KctlError if it cannot start or continue (topic deleted, corrupt batch, disk full).
     """
@@ -56,7 +56,7 @@ class Consumer:
         self._journal: JournalWriter
 
     def run(self, journal: JournalWriter, shutdown: ShutdownRequest) -> None:
-        """Read until it must exit."""
+        """Read until shutdown."""
         self._journal = journal
         while not shutdown:
             fetcher = Fetcher(
@@ -65,7 +65,7 @@ class Consumer:
             try:
                 while not shutdown:
                     for fetched in fetcher.poll(_POLL_S):
-                        self._take(fetcher, fetched)
+                        self._record(fetcher, fetched)
                     journal.write()
             except ConnectionFailed:  # no broker responds now
                 time.sleep(_PAUSE_S)
@@ -76,18 +76,18 @@ class Consumer:
         journal.add(ENDED)
         journal.write()
 
-    def _take(self, fetcher: Fetcher, fetched: Fetched) -> None:
+    def _record(self, fetcher: Fetcher, fetched: Fetched) -> None:
         if fetched.error_code:
-            self._move(fetcher, fetched.tp, fetched.position)
+            self._seek_nearest(fetcher, fetched.tp, fetched.position)
             return
-        for chunk, following in decode(fetched.tp, fetched.data, fetched.position):
+        for chunk, next_position in decode(fetched.tp, fetched.data, fetched.position):
             if chunk is not None:
                 number = chunk.tp.partition
                 sequences = sequences_of(self._settings.run, number, chunk.keys)
                 self._journal.add_read(number, chunk.offsets, sequences)
-            self._positions[fetched.tp] = following
+            self._positions[fetched.tp] = next_position
 
-    def _move(self, fetcher: Fetcher, tp: TopicPartition, position: int) -> None:
+    def _seek_nearest(self, fetcher: Fetcher, tp: TopicPartition, position: int) -> None:
         """Move to the nearest offset in the log, because the position is out of range."""
         logs, _, _ = read_log_offsets(self._client, [tp])
         if tp in logs:

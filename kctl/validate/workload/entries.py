@@ -1,6 +1,6 @@
 """The format of the journals that the producer and the consumer of a validation write.
 
-A header and the entries have 40 bytes each.
+The header and each entry are 40 bytes long.
 
 An entry describes consecutive records, starting at `sequence` and at `offset`; -1 if there is none.
 CLOCK_MONOTONIC is the same for all processes of a machine, so times of journals and faults are comparable; the header
@@ -25,7 +25,7 @@ KINDS = frozenset(range(SENT, ENDED + 1))
 MAGIC = b"KCTLVAL1"
 SIZE = 40
 MAX_RECORDS = 1 << 24
-# A CRC-32 of these fields follows both.
+# In the file, a CRC-32 of the fields follows each.
 _HEADER = Layout(
     LITTLE_ENDIAN,
     magic=fixed_bytes(8),

@@ -1,7 +1,7 @@
 """The history of a run, as arrays per partition: records sent, in the log, and delivered.
 
-Memory per record: 9 bytes sent, 16 in the log, 16 delivered. Entries of journals are checked against each other here:
-an inconsistent journal is InvalidFile, never a finding about brokers.
+Memory per record: 9 bytes sent, 16 in the log, 16 delivered. Journal entries are checked against each other here: an
+inconsistent journal raises InvalidFile, so it never becomes a finding about brokers.
 """
 
 from __future__ import annotations
@@ -102,9 +102,9 @@ class LogPartition:
 
     def index_of(self, offset: int) -> int:
         """Return the array index of an offset, -1 if the log has no record there."""
-        guess = offset - self.offsets[0] if self.offsets else -1
-        if 0 <= guess < len(self.offsets) and self.offsets[guess] == offset:
-            return guess
+        likely_index = offset - self.offsets[0] if self.offsets else -1
+        if 0 <= likely_index < len(self.offsets) and self.offsets[likely_index] == offset:
+            return likely_index
         index = bisect_left(self.offsets, offset)
         return index if index < len(self.offsets) and self.offsets[index] == offset else -1
 

@@ -1,4 +1,4 @@
-"""Start the producer and the consumer of a validation, watch them by their journals, and stop them.
+"""Start the producer and the consumer of a validation, watch them through their journals, and stop them.
 
 They are separate processes, so that kctl's own work causes no gap, and their journals survive if kctl is killed. They
 exit within a second after kctl.
@@ -113,8 +113,8 @@ class ProducerWorker(Worker):
 
     def acked(self) -> dict[int, int]:
         """Return partition → acknowledged records, for partitions with writes, as of the last poll."""
-        written = {number for kind, number in self.records if kind == SENT}
-        return {number: self.records[ACKED, number] for number in sorted(written)}
+        written_partitions = {number for kind, number in self.records if kind == SENT}
+        return {number: self.records[ACKED, number] for number in sorted(written_partitions)}
 
     def wait_acked(self, more: int, timeout_s: float) -> None:
         """Wait for this many more acknowledged records in each partition. Raises like `wait`."""
@@ -140,7 +140,7 @@ class ConsumerWorker(Worker):
         self.wait(delivered, timeout_s, "the consumer to read everything")
 
     def wait_for_log(self, log: Log, timeout_s: float) -> bool:
-        """Return True if everything was delivered in time; the rest is a finding, not an error.
+        """Return True if everything was delivered in time; missing records are a finding, not an error.
 
         Raises OperationFailed if the consumer has exited.
         """
@@ -186,7 +186,7 @@ def _spawn(
 def _wait_started(worker: Worker) -> None:
     try:
         worker.wait(worker.journal.exists, _START_S, f"the start of the {worker.name}")
-    except BaseException:  # also Ctrl-C
+    except BaseException:  # including Ctrl-C
         worker.kill()
         raise
 

@@ -1,8 +1,8 @@
 """The producer of a validation: `python -m kctl.validate.workload.producer_process FILE`.
 
 Sends numbered records to each partition in turn. Writes a record to its journal before sending it, and an
-acknowledgment before processing it, so that kill -9 leaves at most records without an outcome. A failed batch is an
-outcome too: the producer continues until it must exit, then waits for batches in flight.
+acknowledgment before processing it, so kill -9 can leave records without an outcome, but no wrong outcome. A failed
+batch is an outcome too: the producer continues until shutdown, then waits for batches in flight.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from kctl.validate.workload.write_journal import JournalWriter
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
 
-_BATCH_BYTES = 16 * 1024  # as Java's producer
+_BATCH_BYTES = 16 * 1024  # like Java's producer
 _AT_ONCE = 500  # records between two polls of the brokers
 _START_S = 30.0
-_ALONE_S = 5.0  # for batches in flight, if the parent has exited
+_ALONE_S = 5.0  # wait for batches in flight if the parent has exited
 _OUTCOMES = {ACKNOWLEDGED: ACKED, REFUSED: FAILED}
 
 
 def produce(task: Task, shutdown: ShutdownRequest) -> None:
-    """Produce until it must exit. Raises KctlError if it cannot start or continue (topic deleted, disk full)."""
+    """Produce until shutdown. Raises KctlError if it cannot start or continue (topic deleted, disk full)."""
     settings = task.settings
     assert isinstance(settings, ProducerSettings)
     with connect(task.target) as client:
@@ -78,7 +78,7 @@ class Producer:
         self._sender.connect()
 
     def run(self, journal: JournalWriter, shutdown: ShutdownRequest) -> None:
-        """Send until it must exit. Raises the error that stopped it earlier."""
+        """Send until shutdown. Raises the error that stopped the sender earlier."""
         self._journal = journal
         sender, pace = self._sender, self._pace
         try:
@@ -121,7 +121,7 @@ class Producer:
         self._journal.add(kind, batch.partition, batch.count, batch.numbers[0], batch.base_offset)
 
     def _finish(self, limit_s: float) -> None:
-        """Wait for batches in flight; the rest has no outcome."""
+        """Wait for batches in flight; those that remain have no outcome."""
         sender = self._sender
         self._journal.add(STOPPING)
         self._journal.write()

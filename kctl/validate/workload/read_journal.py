@@ -13,7 +13,7 @@ _AT_ONCE = 1000 * SIZE
 
 
 class JournalReader:
-    """A reader that yields each entry once. A torn entry at the end is skipped: it may still be being written.
+    """A reader that yields each entry once. A torn entry at the end is skipped: the writer may not be done with it.
 
     Raises NotFound, OperationFailed if the file is unreadable, InvalidFile if it is not a journal, or damaged before
     its end.

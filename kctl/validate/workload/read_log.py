@@ -47,7 +47,7 @@ class _Collector:
 
 
 def log_ends(client: ClusterClient, topic: str) -> dict[TopicPartition, LogOffsets]:
-    """Return start and end offset of all partitions. Raises the leaders' errors, NotFound, OperationFailed."""
+    """Return the start and end offset of each partition. Raises the leaders' errors, NotFound, OperationFailed."""
     state = known_topics(client, [topic])
     offsets, missing, unread = read_log_offsets(client, [each.tp for each in state.topics[topic].partitions])
     for error in unread.values():

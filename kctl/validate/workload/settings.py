@@ -62,7 +62,7 @@ class ConsumerSettings:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """The task of a process. parent: the process exits after its parent."""
+    """The task of a process. parent: when it exits, the process exits, too."""
 
     target: Target
     settings: ProducerSettings | ConsumerSettings

@@ -20,7 +20,7 @@ _Settings = TypeVar("_Settings", ProducerSettings, ConsumerSettings)
 
 
 class ShutdownRequest:
-    """True as soon as the process must exit. Also handles SIGINT, which no terminal sends to it."""
+    """A flag that is true as soon as the process must exit. SIGINT counts, although no terminal sends it here."""
 
     def __init__(self, parent: ProcessIdentity) -> None:
         self._parent = parent
@@ -43,7 +43,7 @@ class ShutdownRequest:
 
 
 def main(work: Callable[[Task, ShutdownRequest], None], kind: type[_Settings]) -> int:
-    """Run `python -m … FILE`, i.e. the task in FILE. Return the exit code. The last line on stderr is the error."""
+    """Run the task in FILE of `python -m … FILE`. Return the exit code. The last line on stderr is the error."""
     os.umask(0o077)
     if len(sys.argv) != 2:
         sys.stderr.write("requires one argument: the task file written by kctl\n")

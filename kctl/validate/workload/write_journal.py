@@ -20,17 +20,17 @@ class JournalWriter:
 
     def __init__(self, path: Path, run: str) -> None:
         self._path = path
-        self._waiting = bytearray()
+        self._buffer = bytearray()
         try:
             self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
         except OSError as exc:
             raise self._failed(exc) from None
-        self._waiting += encode_header(Header(run, time.time_ns(), time.monotonic_ns()))
+        self._buffer += encode_header(Header(run, time.time_ns(), time.monotonic_ns()))
         self.write()
 
     def add(self, kind: int, partition: int = 0, records: int = 0, sequence: int = -1, offset: int = -1) -> None:
         """Add an entry with the current time; buffered until `write`."""
-        self._waiting += encode(Entry(kind, partition, records, sequence, offset, time.monotonic_ns()))
+        self._buffer += encode(Entry(kind, partition, records, sequence, offset, time.monotonic_ns()))
 
     def add_read(self, partition: int, offsets: Sequence[int], sequences: Sequence[int]) -> None:
         """Add records in order: an entry per range of consecutive offsets and sequences."""
@@ -46,8 +46,8 @@ class JournalWriter:
     def write(self) -> None:
         """Write all buffered entries to the file."""
         try:
-            while self._waiting:
-                del self._waiting[: os.write(self._fd, self._waiting)]
+            while self._buffer:
+                del self._buffer[: os.write(self._fd, self._buffer)]
         except OSError as exc:
             raise self._failed(exc) from None
 
