@@ -1,4 +1,4 @@
-"""Start the nodes of a KRaft layout: format once, then start all together; each finds the quorum on its own."""
+"""Start the nodes of a KRaft layout: format once, start dedicated controllers, then the nodes with brokers."""
 
 from __future__ import annotations
 
@@ -19,8 +19,16 @@ def start_kraft(run: StartRun, nodes: Collection[Node]) -> None:
     members = [node for node in nodes if isinstance(node, (BrokerNode, ControllerNode))]
     run.progress.update("formatting the log dirs")
     format_nodes(run.host, run.spec, members, run.java)
+    # A broker can hang for minutes if it registers with a controller that loses the leadership at that moment (seen with
+    # 4.4.0, in the first elections of a quorum). So brokers start when the dedicated controllers have a stable leader.
     for node in members:
-        spawn_node(run, node)
+        if isinstance(node, ControllerNode):
+            spawn_node(run, node)
+    if run.spec.controllers:
+        _await_quorum(run)
+    for node in members:
+        if isinstance(node, BrokerNode):
+            spawn_node(run, node)
     _await_quorum(run)
     if run.broker_ids:
         await_answers(run)
@@ -28,7 +36,7 @@ def start_kraft(run: StartRun, nodes: Collection[Node]) -> None:
 
 
 def _await_quorum(run: StartRun) -> None:
-    """Wait until a voter reports a leader, if enough voters are expected to run."""
+    """Wait for a leader that a majority follows (it has a high watermark), if enough voters are expected to run."""
     expected = {node.id for node in run.expected}
     voters = run.spec.voters
     live = [voter for voter in voters if voter.id in expected]
@@ -39,7 +47,7 @@ def _await_quorum(run: StartRun) -> None:
         check_alive(run)
         run.progress.update("waiting for the metadata quorum", 0, len(run.expected))
         quorum = read_quorum(run.spec, [voter.id for voter in live])
-        return quorum is not None and quorum.leader_id is not None
+        return quorum is not None and quorum.leader_id is not None and quorum.high_watermark > 0
 
     if not wait_until(elected, run.deadline):
         node = next((n for n in run.spec.nodes if n.id == live[0].id), None)
