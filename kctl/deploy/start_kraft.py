@@ -19,8 +19,8 @@ def start_kraft(run: StartRun, nodes: Collection[Node]) -> None:
     members = [node for node in nodes if isinstance(node, (BrokerNode, ControllerNode))]
     run.progress.update("formatting the log dirs")
     format_nodes(run.host, run.spec, members, run.java)
-    # A broker can hang for minutes if it registers with a controller that loses the leadership at that moment (seen with
-    # 4.4.0, in the first elections of a quorum). So brokers start when the dedicated controllers have a stable leader.
+    # A broker can hang for minutes if it registers with a controller that loses the leadership at that moment (seen
+    # with 4.4.0, in the first elections of a quorum). So brokers start when the controllers have a stable leader.
     for node in members:
         if isinstance(node, ControllerNode):
             spawn_node(run, node)
