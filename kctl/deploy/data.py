@@ -60,8 +60,9 @@ def _meta_properties(host: Host, spec: ClusterSpec, node: BrokerNode | Controlle
             raise Refused(f"{path} is invalid: {exc.message}", reason=Reason.INVALID_PATH) from exc
         node_id = meta.get("node.id", meta.get("broker.id"))
         if node_id not in {None, str(node.id)}:
+            owner = f"{'node' if 'node.id' in meta else 'broker'} {node_id}"
             raise Refused(
-                f"{folder} holds the data of node {node_id}, but this is {node.name}",
+                f"{folder} holds the data of {owner}, but this is {node.name}",
                 hint="restore the right folder",
                 reason=Reason.WRONG_CLUSTER,
             )

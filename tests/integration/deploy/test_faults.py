@@ -150,8 +150,8 @@ SELECTORS = [
     ("leader:nosuch-0", 4, "nosuch"),
     ("leader:t-9", 4, "no partition 9"),
     ("leader:t", 2, "does not select a process"),
-    ("broker-9", 4, "no broker-9"),
-    ("9", 4, "no 9"),
+    ("broker-9", 4, "no node broker-9"),
+    ("9", 4, "no node 9"),
     ("everything", 2, "does not select a process"),
     ("zookeeper-2", 4, "zookeeper-2"),
 ]
