@@ -254,7 +254,7 @@ def test_ctrl_c_says_where_it_stands(rolling: Kctl) -> None:
     finally:
         process.kill()
     assert process.returncode == 130, err
-    assert "broker 1 is" in err or "broker 2 is" in err
+    assert "broker 1 was" in err or "broker 2 was" in err
     assert "not restarted: " in err
     assert "run the same command again to resume" in err
     forgotten = json.loads(rolling.ok(*RESTART, "--abandon", "-o", "json").out)

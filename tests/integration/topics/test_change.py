@@ -51,7 +51,7 @@ def test_alter(kctl: Kctl, name: str) -> None:
     refused = kctl("topic", "alter", name, *options)
     assert refused.code == 4
     assert "partitions 2 -> 5" in refused.err
-    assert "which breaks their order" in refused.err
+    assert "which breaks ordering" in refused.err
     assert "retention.ms is lowered: records older than the new limit are deleted" in refused.err
     assert _described(kctl, name) == (2, {}), "neither a dry run nor a refusal changes anything"
 
