@@ -1,7 +1,7 @@
 """The commands of kctl as operations of playbooks: described by their own parameters, run in this process.
 
 A command's `-o json` output is the result, and its stderr lines are notes. So an operation does exactly what the
-command line does, without a second process that would go on running if kctl were killed.
+command line does, without a second process that would still run after kctl was killed.
 """
 
 from __future__ import annotations

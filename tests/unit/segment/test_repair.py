@@ -321,7 +321,7 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
 
 # --- interruptions ----------------------------------------------------------------------------------------------------
 
-STEPS = ["os.fsync", "os.fchmod", "_keep", "sync_folder", "second sync_folder", "Path.replace", "hardlink_to"]
+STEPS = ["os.fsync", "os.fchmod", "_link_old", "sync_folder", "second sync_folder", "Path.replace", "hardlink_to"]
 
 
 @pytest.mark.parametrize("step", STEPS)
