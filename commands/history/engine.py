@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kctl.history.snapshots.read_progress import ReadProgress
     from kctl.protocol.target import Target
 
-LINES_EVERY_S = 30.0  # between progress lines without a terminal
+_LINES_EVERY_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,16 @@ class ParquetFolder:
 
 
 NO_PARQUET = ParquetFolder()
+
+
+def lines_every_s() -> float | None:
+    """Return the time between progress lines without a terminal; None under spark-submit.
+
+    spark-submit merges the stderr of Python into stdout (org.apache.spark.deploy.PythonRunner).
+    """
+    from kctl.spark.submitted import submitted_master
+
+    return _LINES_EVERY_S if submitted_master() is None else None
 
 
 def shown(progress: output.Progress | None) -> ReadProgress | None:
@@ -148,7 +158,7 @@ class OwnProcesses(ReportEngine):
         from kctl.history.snapshots.read_progress import observed
 
         with interrupt_when_terminated():
-            with output.progress("reading", lines_every_s=LINES_EVERY_S) as progress, observed(shown(progress)):
+            with output.progress("reading", lines_every_s=lines_every_s()) as progress, observed(shown(progress)):
                 run = _OwnRun(progress, parquet, self.tasks)
                 yield run
             run.show()

@@ -12,7 +12,7 @@ import typer
 
 from kctl.base.text import counted
 from kctl.commands.group.choice import MATCH
-from kctl.commands.history.engine import LINES_EVERY_S, OwnProcesses, ParquetFolder, ReportEngine, shown
+from kctl.commands.history.engine import OwnProcesses, ParquetFolder, ReportEngine, lines_every_s, shown
 from kctl.commands.history.lag_view import require_match
 from kctl.commands.history.options import GroupGlobs, Overwrite, Parquet, StoreFolder, TopicGlobs, show_size
 from kctl.commands.terminal import output
@@ -141,7 +141,7 @@ def _rows(
 
     columns = None if whole else course_columns(of.value)
     span = (max(end_ms - span_ms, 0), end_ms)
-    with output.progress("reading rollups", lines_every_s=LINES_EVERY_S) as progress, observed(shown(progress)):
+    with output.progress("reading rollups", lines_every_s=lines_every_s()) as progress, observed(shown(progress)):
         rows, damaged = rows_of(store, of.value, *span, days=days, chosen=chosen, columns=columns)
     return rows, [str(each) for each in damaged]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kctl.commands.history.engine import LINES_EVERY_S, NO_PARQUET, ParquetFolder, ReportEngine, ReportRun, shown
+from kctl.commands.history.engine import NO_PARQUET, ParquetFolder, ReportEngine, ReportRun, lines_every_s, shown
 from kctl.commands.terminal import output
 from kctl.commands.terminal.interrupts import interrupt_when_terminated
 from kctl.commands.terminal.invocation import Invocation
@@ -64,7 +64,7 @@ class Spark(ReportEngine):
         deadline = Deadline(inv.timeout_s(JOB_TIMEOUT_S))
         settings = dataclasses.replace(self._settings, start_timeout_s=deadline.seconds)
         with interrupt_when_terminated(), SparkDriver(settings, verbose=inv.verbose, withheld=secrets) as driver:
-            with starting(inv, lines_every_s=LINES_EVERY_S) as progress, observed(shown(progress)):
+            with starting(inv, lines_every_s=lines_every_s()) as progress, observed(shown(progress)):
                 run = _SparkRun(driver, progress, deadline, parquet, self.tasks)
                 yield run
             run.show()
@@ -113,7 +113,7 @@ class _SparkRun(ReportRun):
         if self.progress is None or sys.stderr.isatty():
             yield self.progress
             return
-        with output.progress(message, lines_every_s=LINES_EVERY_S) as progress, observed(shown(progress)):
+        with output.progress(message, lines_every_s=lines_every_s()) as progress, observed(shown(progress)):
             yield progress
 
     def lag(self, plan: LagPlan) -> tuple[list[LagStatus], list[str]]:

@@ -65,3 +65,16 @@ def test_without_a_terminal_lines_begin_seconds_after_the_start_of_spark(
             watching._show(_context((1, 4)), "reading snapshots", display)  # type: ignore[arg-type] # not None
     out, err = capsys.readouterr()
     assert (out, err) == ("", "reading snapshots: 1 of 4 tasks (25 %)\n")
+
+
+@pytest.mark.parametrize(("master", "expected"), [(None, 30.0), ("spark://h:7077", None)])
+def test_spark_submit_would_merge_progress_lines_into_the_result(
+    master: str | None, expected: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from kctl.commands.history.engine import lines_every_s
+    from kctl.spark.submitted import MASTER_VARIABLE
+
+    monkeypatch.delenv(MASTER_VARIABLE, raising=False)
+    if master is not None:
+        monkeypatch.setenv(MASTER_VARIABLE, master)
+    assert lines_every_s() == expected
