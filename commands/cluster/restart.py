@@ -44,7 +44,7 @@ class RestartArguments:
     ] = None
     brokers: Annotated[
         list[str] | None,
-        typer.Option("--brokers", metavar="N,…", help="Only these broker ids; repeatable (default: all)."),
+        typer.Option("--brokers", metavar="N,…", help="Only nodes with these ids; repeatable (default: all)."),
     ] = None
     max_unavailable: Annotated[
         int, typer.Option(metavar="N", min=1, help="Maximum number of brokers of one rack that are down at once.")

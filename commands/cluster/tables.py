@@ -13,6 +13,6 @@ def vertical(result: Mapping[str, Any], *, without: Sequence[str] = ()) -> Table
     rows = [
         {"key": key.replace("_", " "), "value": value}
         for key, value in result.items()
-        if key not in without and value != []
+        if key not in without and value not in ([], None)
     ]
     return Table([Column("key", "CLUSTER"), Column("value", " ")], rows)

@@ -14,8 +14,9 @@ from kctl.deploy.config.files import GeneratedFile, config_files, without_secret
 from kctl.deploy.destroy import remove_cluster
 from kctl.deploy.host import Host
 from kctl.deploy.interrupts import deferred_interrupts
-from kctl.deploy.layout import KRAFT_LAYOUTS, ClusterSpec, check_directory
+from kctl.deploy.layout import KRAFT_LAYOUTS, ClusterSpec, check_directory, is_kafka_4
 from kctl.deploy.layout_request import LayoutRequest, build_spec, check_request, port_count
+from kctl.deploy.runtime.jars import version_numbers
 from kctl.deploy.runtime.java import find_java
 from kctl.deploy.runtime.runtime import KRAFT_VERSION, KafkaRuntime
 from kctl.deploy.start import DEFAULT_TIMEOUT_S, StartResult, start
@@ -70,13 +71,12 @@ def _is_empty(host: Host, directory: Path) -> bool:
 
 def check_version(runtime: KafkaRuntime, layout: str) -> None:
     """Raise NotSupported for ZooKeeper with Kafka 4 (KIP-500), and KRaft before 3.9 (dynamic quorums, KIP-853)."""
-    numbers = tuple(int(part) for part in runtime.version.split("-")[0].split(".")[:2])
-    if layout in KRAFT_LAYOUTS and numbers < (3, 9):
+    if layout in KRAFT_LAYOUTS and version_numbers(runtime.version) < (3, 9):
         raise NotSupported(
             f"layout {layout} requires Kafka 3.9 or later, not {runtime.version}",
             hint=f"use --kafka-version {KRAFT_VERSION}",
         )
-    if layout not in KRAFT_LAYOUTS and numbers >= (4, 0):
+    if layout not in KRAFT_LAYOUTS and is_kafka_4(runtime.version):
         raise NotSupported(
             f"Kafka {runtime.version} does not support ZooKeeper, which layout {layout} uses",
             hint="use a layout without ZooKeeper, e.g. --layout kraft-combined, or --kafka-version 3.9.2",

@@ -18,10 +18,9 @@ from kctl.deploy.process import Completed
 from kctl.deploy.runtime.java import Java
 from kctl.errors import OperationFailed, Reason, Refused
 
-STORAGE_TOOL = "kafka.tools.StorageTool"
+_STORAGE_TOOL = "kafka.tools.StorageTool"
 _TIMEOUT_S = 60.0
 _MAX_PARALLEL = 2  # each format runs in its own JVM
-_MAX_MARKER_BYTES = 4096
 
 
 def marker_path(spec: ClusterSpec, node: Node) -> Path:
@@ -30,7 +29,7 @@ def marker_path(spec: ClusterSpec, node: Node) -> Path:
 
 def is_formatted(host: Host, spec: ClusterSpec, node: Node) -> bool:
     """Return True if the node was formatted completely."""
-    return host.read_file(marker_path(spec, node), max_bytes=_MAX_MARKER_BYTES) is not None
+    return host.size(marker_path(spec, node)) is not None
 
 
 def check_formatted(host: Host, spec: ClusterSpec, node: BrokerNode | ControllerNode) -> None:
@@ -53,8 +52,8 @@ def _is_voter(spec: ClusterSpec, node: BrokerNode | ControllerNode) -> bool:
     return any(voter.id == node.id for voter in spec.voters)
 
 
-def format_nodes(host: Host, spec: ClusterSpec, nodes: Sequence[BrokerNode | ControllerNode], java: Java) -> list[str]:
-    """Format the log dirs of nodes that were not formatted yet. Return their names.
+def format_nodes(host: Host, spec: ClusterSpec, nodes: Sequence[BrokerNode | ControllerNode], java: Java) -> None:
+    """Format the log dirs of nodes that were not formatted yet.
 
     Raises OperationFailed with the tool's message, TimedOut.
     """
@@ -67,7 +66,6 @@ def format_nodes(host: Host, spec: ClusterSpec, nodes: Sequence[BrokerNode | Con
                 f"the log dirs of {node.name} of cluster {spec.name} cannot be formatted", hint=_last_line(result)
             )
         host.write_file(marker_path(spec, node), f"{spec.cluster_id}\n".encode())
-    return [node.name for node in pending]
 
 
 def _command(spec: ClusterSpec, node: BrokerNode | ControllerNode, java: Java) -> list[str]:
@@ -75,7 +73,7 @@ def _command(spec: ClusterSpec, node: BrokerNode | ControllerNode, java: Java) -
     quorum = ["--initial-controllers", voters] if _is_voter(spec, node) else ["--no-initial-controllers"]
     return [
         str(java.executable), "-Xmx128m", *JVM_FLAGS, "-Duser.timezone=UTC", log4j_flag(spec, node),
-        "-cp", f"{spec.kafka_libs}/*", STORAGE_TOOL,
+        "-cp", f"{spec.kafka_libs}/*", _STORAGE_TOOL,
         "format", "--ignore-formatted", "--cluster-id", str(spec.cluster_id), "--config", str(spec.config_path(node)),
         *quorum,
     ]  # fmt: skip

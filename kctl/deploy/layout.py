@@ -28,6 +28,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from kctl.deploy.runtime.jars import version_numbers
 from kctl.errors import NotFound, UsageError
 
 ZOOKEEPER_LAYOUTS = ("single", "pseudo-distributed", "three-node")
@@ -248,7 +249,7 @@ def heap_bytes(heap: str) -> int:
 
 def is_kafka_4(kafka_version: str) -> bool:
     """Return True for Kafka 4.0 and later: no ZooKeeper, log4j 2 (KIP-653), share groups."""
-    return int(kafka_version.split(".", maxsplit=1)[0]) >= 4
+    return version_numbers(kafka_version) >= (4,)
 
 
 def spec_to_json(spec: ClusterSpec) -> dict[str, object]:

@@ -91,7 +91,7 @@ def controller_count(layout: str, controllers: int | None) -> int:
         return 0
     count = 3 if controllers is None else controllers
     if count not in CONTROLLER_COUNTS:
-        raise UsageError(f"--controllers {count} is not {', '.join(map(str, CONTROLLER_COUNTS[:-1]))} or 5")
+        raise UsageError(f"--controllers {count} is not 1, 3 or 5")
     return count
 
 

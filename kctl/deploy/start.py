@@ -2,7 +2,7 @@
 
 Checks first that the ports are free and the data belongs to this cluster. With ZooKeeper: starts all ZooKeepers
 together, waits until the old registrations of the brokers have expired in ZooKeeper (a broker would die with
-NodeExists), and then starts all brokers together. With KRaft: formats new log dirs, then starts all nodes together.
+NodeExists), and then starts all brokers together. With KRaft: see kctl.deploy.start_kraft.
 """
 
 from __future__ import annotations

@@ -21,15 +21,14 @@ def start_kraft(run: StartRun, nodes: Collection[Node]) -> None:
     format_nodes(run.host, run.spec, members, run.java)
     # A broker can hang for minutes if it registers with a controller that loses the leadership at that moment (seen
     # with 4.4.0, in the first elections of a quorum). So brokers start when the controllers have a stable leader.
+    combined = not run.spec.controllers
     for node in members:
-        if isinstance(node, ControllerNode):
-            spawn_node(run, node)
-    if run.spec.controllers:
-        _await_quorum(run)
-    for node in members:
-        if isinstance(node, BrokerNode):
+        if combined or isinstance(node, ControllerNode):
             spawn_node(run, node)
     _await_quorum(run)
+    for node in members:
+        if not combined and isinstance(node, BrokerNode):
+            spawn_node(run, node)
     if run.broker_ids:
         await_answers(run)
         await_in_sync(run)

@@ -84,7 +84,7 @@ def check_alive(run: StartRun) -> None:
 
 def too_slow(run: StartRun, lacking: list[str], node: Node | None = None) -> TimedOut:
     """Return the error for a wait that timed out, with the end of a node's log, which a failed create removes."""
-    hint = "raise --timeout, or find the cause in the logs"
+    hint = f"raise --timeout; if the cluster still exists, `kctl cluster logs {run.spec.name}` shows its logs"
     excerpt: list[str] = []
     for spawned in run.spawned:
         if spawned.node == node:

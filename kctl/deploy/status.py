@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -17,17 +16,13 @@ from kctl.deploy.process import ProcessUsage
 from kctl.deploy.quorum import read_quorum
 from kctl.errors import KctlError
 from kctl.model import ClusterState, PartitionState
-from kctl.protocol.quorum import Quorum
+from kctl.protocol.quorum import Quorum, silent_replicas
 
 _REQUEST_TIMEOUT_S = 3.0
 # A JVM that has not responded for this long is no longer starting.
 _STARTING_MS = 60_000
 
 _FETCHED_WITHIN_MS = 5_000  # a voter fetches every 500 ms at least; see controller.quorum.fetch.timeout.ms
-# The roles that make a node the active controller.
-_ACTIVE_ROLES: Mapping[NodeKind, Collection[str | None]] = {
-    "zookeeper": (), "controller": ("leader",), "broker": ("controller",),
-}  # fmt: skip
 
 State = Literal["running", "starting", "unresponsive", "paused", "stopped", "dead"]
 
@@ -104,19 +99,14 @@ class _ClusterFacts:
     answers: Mapping[int, health.BrokerAnswer]
     metadata: ClusterState | None
     disk: Mapping[str, int]
-    quorum: Quorum | None = None
+    quorum: Quorum | None
+    controller_id: int | None
 
     @property
     def partitions(self) -> list[PartitionState] | None:
         if self.metadata is None:
             return None
         return [p for topic in self.metadata.topics.values() for p in topic.partitions]
-
-    @property
-    def controller_id(self) -> int | None:
-        if self.quorum is not None:
-            return self.quorum.leader_id
-        return self.metadata.controller_id if self.metadata else None
 
 
 def cluster_status(host: Host, spec: ClusterSpec) -> ClusterStatus:
@@ -150,9 +140,11 @@ def _read_facts(host: Host, spec: ClusterSpec) -> _ClusterFacts:
     modes = {z.id: health.zookeeper_mode(z.port) if z.id in live else None for z in spec.zookeepers}
     answers = health.ask_brokers(spec, answering_brokers(host, list(processes)), timeout_s=_REQUEST_TIMEOUT_S)
     metadata = _metadata(spec, [b for b, answer in answers.items() if answer.problem is None])
-    voters = [v.id for v in spec.voters for p in processes if p.node.id == v.id and _is_live(usages[p.node.name])]
-    if spec.uses_kraft and metadata is not None:  # brokers name a random broker as the controller
-        metadata = replace(metadata, controller_id=None)
+    quorum, controller_id = None, metadata.controller_id if metadata else None
+    if spec.uses_kraft:  # whose brokers name a random broker as the controller
+        live_ids = [p.node.id for p in processes if _is_live(usages[p.node.name])]
+        quorum = read_quorum(spec, live_ids, timeout_s=_REQUEST_TIMEOUT_S)
+        controller_id = quorum.leader_id if quorum is not None else None
     return _ClusterFacts(
         processes=processes,
         usages=usages,
@@ -160,7 +152,8 @@ def _read_facts(host: Host, spec: ClusterSpec) -> _ClusterFacts:
         answers=answers,
         metadata=metadata,
         disk={node.name: sum(host.tree_bytes(path) for path in spec.data_paths(node)) for node in spec.nodes},
-        quorum=read_quorum(spec, voters, timeout_s=_REQUEST_TIMEOUT_S),
+        quorum=quorum,
+        controller_id=controller_id,
     )
 
 
@@ -228,10 +221,10 @@ def _serves(node: Node, snapshot: _ClusterFacts) -> bool:
 
 def _follows_quorum(node_id: int, quorum: Quorum | None) -> bool:
     """Return True for the leader, and for voters and observers that have fetched from it recently."""
-    if quorum is None or node_id == quorum.leader_id:
-        return quorum is not None
-    fetched = [r.last_fetch_timestamp_ms for r in (*quorum.voters, *quorum.observers) if r.id == node_id]
-    return any(at_ms is not None and time.time() * 1000 - at_ms < _FETCHED_WITHIN_MS for at_ms in fetched)
+    if quorum is None:
+        return False
+    replicas = [each for each in (*quorum.voters, *quorum.observers) if each.id == node_id]
+    return bool(replicas) and not silent_replicas(quorum, replicas, limit_ms=_FETCHED_WITHIN_MS)
 
 
 def _role(node: Node, state: State, snapshot: _ClusterFacts) -> str | None:
@@ -250,7 +243,7 @@ def _problems(rows: Sequence[ProcessStatus], snapshot: _ClusterFacts) -> list[st
     problems = [f"{row.node} is {row.state}" for row in rows if row.state != "running"]
     if len(snapshot.modes) > 1 and any(snapshot.modes.values()) and "leader" not in snapshot.modes.values():
         problems.append("the ZooKeepers have no leader")
-    if snapshot.metadata is not None and not any(row.role in _ACTIVE_ROLES[row.kind] for row in rows):
+    if snapshot.metadata is not None and not any(_is_active_controller(row) for row in rows):
         problems.append("there is no controller")
     partitions = snapshot.partitions or []
     for count, what in (
@@ -260,6 +253,10 @@ def _problems(rows: Sequence[ProcessStatus], snapshot: _ClusterFacts) -> list[st
         if count:
             problems.append(f"{count} partition{'s are' if count > 1 else ' is'} {what}")
     return problems
+
+
+def _is_active_controller(row: ProcessStatus) -> bool:
+    return row.role == {"broker": "controller", "controller": "leader"}.get(row.kind, "")
 
 
 def list_summaries(host: Host) -> list[ClusterSummary]:

@@ -13,6 +13,7 @@ from kctl.base.suggestions import closest
 from kctl.contexts.client_properties.names import IN_KAFKA
 from kctl.contexts.command_config import read_properties
 from kctl.deploy.config.broker_settings import Setting, base_name, known_settings, problem_of, settings_in
+from kctl.deploy.runtime.runtime import KRAFT_VERSION
 from kctl.doctor.defaults import default_of
 from kctl.doctor.outdated import outdated_name, outdated_value
 from kctl.doctor.releases import Releases, parse_releases
@@ -94,7 +95,7 @@ def read_broker_file(file: str, releases: Releases | None = None) -> PropertiesF
     """Read a server.properties. Raises UsageError, InvalidFile (not a .properties file, or a duplicate key)."""
     values = read_properties(file, await_writer=False)  # only displayed, never used for a connection
     definitions = known_settings()
-    newer = known_settings("4.4.0").keys() | _ONCE_STATIC
+    newer = known_settings(KRAFT_VERSION).keys() | _ONCE_STATIC
     unknown = [key for key in values if base_name(key) not in definitions and key not in newer]
     facts = _facts(file, values, unknown, definitions, releases, broker=True)
     return PropertiesFile(_settings(facts.path, values, definitions, releases), facts)

@@ -10,7 +10,7 @@ from kctl.errors import KctlError
 from kctl.health.leaders import leader_status
 from kctl.health.model import Check, CheckStatus, Facts, HealthLimits
 from kctl.health.partitions import partitions_of
-from kctl.protocol.quorum import Quorum, QuorumReplica
+from kctl.protocol.quorum import Quorum, QuorumReplica, silent_replicas
 
 _FEW_REPLICAS = 10  # allowed deviation whatever the percentage: small clusters are never even
 _SILENT_VOTER_MS = 10_000  # a voter that cannot fetch for 2 s (controller.quorum.fetch.timeout.ms) starts an election
@@ -85,12 +85,7 @@ def _zookeeper_controller(views: Mapping[int, BrokerView | KctlError]) -> Check:
 
 def silent_voters(quorum: Quorum) -> list[QuorumReplica]:
     """Return voters that have not fetched from the leader recently, by its clock; none if not reported (before 3.3)."""
-    now_ms = max((r.last_caught_up_timestamp_ms or 0 for r in quorum.voters if r.id == quorum.leader_id), default=0)
-    return [
-        voter
-        for voter in quorum.voters
-        if voter.id != quorum.leader_id and now_ms - (voter.last_fetch_timestamp_ms or 0) > _SILENT_VOTER_MS
-    ]
+    return silent_replicas(quorum, quorum.voters, limit_ms=_SILENT_VOTER_MS)
 
 
 def _quorum(quorum: Quorum) -> Check:

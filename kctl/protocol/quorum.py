@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kctl.base.deadline import Deadline
+from kctl.base.parallel import run_all
 from kctl.errors import ConnectionFailed, KctlError, OperationFailed
+from kctl.protocol.codes import ApiKey
 
 if TYPE_CHECKING:
     from kctl.base.address import Address
@@ -15,7 +19,6 @@ if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
     from kctl.protocol.dialer import Dialer
 
-DESCRIBE_QUORUM = 55
 _METADATA_TOPIC = "__cluster_metadata"
 
 
@@ -59,7 +62,7 @@ class Quorum:
 
 def describe_quorum(client: ClusterClient) -> Quorum | None:
     """Return the quorum; None with ZooKeeper. Raises NotAuthorized, subclasses of ConnectionFailed."""
-    if client.api_version(DESCRIBE_QUORUM) is None:
+    if client.api_version(ApiKey.DESCRIBE_QUORUM) is None:
         return None
     return _quorum_in(client.send(_quorum_request()))
 
@@ -69,54 +72,48 @@ def ask_controllers(servers: Sequence[Address], dialer: Dialer, *, timeout_s: fl
 
     None if no server responds as the leader in time.
     """
-    from concurrent.futures import ThreadPoolExecutor
-
-    if not servers:
-        return None
-    with ThreadPoolExecutor(max_workers=min(len(servers), 16)) as pool:
-        answers = list(pool.map(lambda server: _ask_controller(server, dialer, timeout_s), servers))
-    quorums = [quorum for quorum in answers if quorum is not None]
+    deadline = Deadline(timeout_s)
+    answers = run_all({server: partial(_ask_controller, server, dialer, deadline) for server in servers}, deadline)
+    quorums = [quorum for quorum in answers.values() if not isinstance(quorum, KctlError)]
     return max(quorums, key=lambda quorum: quorum.leader_epoch, default=None)
 
 
 def responding_controllers(servers: Mapping[int, Address], dialer: Dialer, *, timeout_s: float) -> frozenset[int]:
     """Return the controllers that accept a connection and respond to ApiVersions."""
-    from concurrent.futures import ThreadPoolExecutor
-
-    from kctl.protocol.connection import Connection
-
-    def responds(server: Address) -> bool:
-        connection = Connection(server, dialer)
-        try:
-            connection.open(Deadline(timeout_s))
-        except KctlError:
-            return False
-        finally:
-            connection.close()
-        return True
-
-    if not servers:
-        return frozenset()
-    with ThreadPoolExecutor(max_workers=min(len(servers), 16)) as pool:
-        answers = pool.map(responds, servers.values())
-        return frozenset(node for node, answer in zip(servers, answers, strict=True) if answer)
-
-
-def _ask_controller(server: Address, dialer: Dialer, timeout_s: float) -> Quorum | None:
-    from kctl.protocol.brokers import negotiate
     from kctl.protocol.connection import Connection
 
     deadline = Deadline(timeout_s)
-    connection = Connection(server, dialer)
-    try:
+
+    def respond(server: Address) -> None:
+        with closing(Connection(server, dialer)) as connection:
+            connection.open(deadline)
+
+    answers = run_all({node: partial(respond, server) for node, server in servers.items()}, deadline)
+    return frozenset(node for node, answer in answers.items() if not isinstance(answer, KctlError))
+
+
+def silent_replicas(quorum: Quorum, replicas: Iterable[QuorumReplica], *, limit_ms: int) -> list[QuorumReplica]:
+    """Return the replicas that have not fetched from the leader for `limit_ms`, by the leader's clock.
+
+    None of them is silent if the leader does not report times (before 3.3).
+    """
+    now_ms = max((r.last_caught_up_timestamp_ms or 0 for r in quorum.voters if r.id == quorum.leader_id), default=0)
+    return [
+        replica
+        for replica in replicas
+        if replica.id != quorum.leader_id and now_ms - (replica.last_fetch_timestamp_ms or 0) > limit_ms
+    ]
+
+
+def _ask_controller(server: Address, dialer: Dialer, deadline: Deadline) -> Quorum:
+    from kctl.protocol.brokers import negotiate
+    from kctl.protocol.connection import Connection
+
+    with closing(Connection(server, dialer)) as connection:
         connection.open(deadline)
         request = _quorum_request()
         pending = connection.send_message(request, negotiate(request, None, connection), deadline)
         return _quorum_in(connection.receive_message(pending, deadline))
-    except KctlError:
-        return None
-    finally:
-        connection.close()
 
 
 def _quorum_request() -> Any:

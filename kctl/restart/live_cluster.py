@@ -181,6 +181,8 @@ class LiveCluster:
         return broker_ids | self._live_controllers()
 
     def _live_controllers(self) -> frozenset[int]:
+        if not self._controllers:
+            return frozenset()
         dialer = Dialer(self._target.security, controllers=True)
         return responding_controllers(self._controllers, dialer, timeout_s=_CONTROLLER_S)
 

@@ -1,4 +1,4 @@
-"""What one process needs to carry out a rolling restart: control, options, clock, reporter."""
+"""The parts of a rolling restart that one process carries out: control, options, clock, reporter."""
 
 from __future__ import annotations
 

@@ -27,9 +27,8 @@ from kctl.errors import (
     UsageError,
 )
 from kctl.model import ClusterState, TopicState
-from kctl.protocol.codes import ErrorCode
+from kctl.protocol.codes import ApiKey, ErrorCode
 from kctl.protocol.metadata_messages import topic_id_from_text, topic_id_text
-from kctl.protocol.quorum import DESCRIBE_QUORUM
 from kctl.topics.new_topic import NewTopic, create_request, request_chunks
 from kctl.topics.offsets import newest_records
 from kctl.topics.readers import ReadingGroup, fetch_readers
@@ -290,7 +289,7 @@ def _reserved_names(client: ClusterClient, names: Collection[str]) -> tuple[set[
     """
     from kctl.protocol.client import error_for
 
-    if not names or client.api_version(DESCRIBE_QUORUM) is not None:
+    if not names or client.api_version(ApiKey.DESCRIBE_QUORUM) is not None:
         return set(), {}
     reserved: set[str] = set()
     unknown: dict[str, KctlError] = {}

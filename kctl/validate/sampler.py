@@ -16,9 +16,10 @@ from kctl.cluster.topics import known_topics
 from kctl.errors import KctlError, NotFound, TimedOut
 from kctl.model import Broker, ClusterState
 from kctl.protocol.client import connect
+from kctl.protocol.codes import ApiKey
 from kctl.protocol.connection import Connection
 from kctl.protocol.preflight import read_cluster
-from kctl.protocol.quorum import DESCRIBE_QUORUM, describe_quorum
+from kctl.protocol.quorum import describe_quorum
 from kctl.protocol.target import Target
 from kctl.validate.report.timeline import ControllerSample, PartitionView, Sample
 
@@ -190,7 +191,7 @@ class Sampler:
         """Follow KRaft's quorum; without KRaft or a ZooKeeper address, follow the controller that a broker reports."""
         with connect(self._target, timeout_s=_TIMEOUT_S * 2) as client:
             while not self._stop.wait(self._every_s):
-                if client.api_version(DESCRIBE_QUORUM) is None:
+                if client.api_version(ApiKey.DESCRIBE_QUORUM) is None:
                     self._controllers.add((client.metadata((), timeout_s=_TIMEOUT_S).controller_id, -1))
                     continue
                 quorum = describe_quorum(client)

@@ -19,6 +19,8 @@ from kctl.base.config_values import comparable, fault_of
 from kctl.base.input_file import read_path
 from kctl.base.properties import load_properties
 from kctl.base.suggestions import did_you_mean
+from kctl.deploy.layout import is_kafka_4
+from kctl.deploy.runtime.runtime import DEFAULT_VERSION, KRAFT_VERSION
 from kctl.errors import InvalidFile, NotFound, UsageError
 
 MAX_CONFIG_BYTES = 1 << 20
@@ -73,10 +75,9 @@ OF_AUTHORIZERS = (
 )
 
 
-def known_settings(kafka_version: str = "3.9.2") -> Mapping[str, Setting]:
+def known_settings(kafka_version: str = DEFAULT_VERSION) -> Mapping[str, Setting]:
     """Return the settings of a release by name: the list of 3.9.2 before 4.0, the list of 4.4.0 since then."""
-    newer = int(kafka_version.split(".", maxsplit=1)[0]) >= 4
-    return _settings_of("broker_settings_4.4.json" if newer else "broker_settings.json")
+    return _settings_of("broker_settings_4.4.json" if is_kafka_4(kafka_version) else "broker_settings.json")
 
 
 @lru_cache(maxsize=2)
@@ -96,7 +97,9 @@ def settings_in(entries: Mapping[str, Mapping[str, Any]]) -> dict[str, Setting]:
     }  # fmt: skip
 
 
-def read_settings(overrides: Iterable[str], config_file: Path | None, kafka_version: str = "3.9.2") -> dict[str, str]:
+def read_settings(
+    overrides: Iterable[str], config_file: Path | None, kafka_version: str = DEFAULT_VERSION
+) -> dict[str, str]:
     """Return the settings of --config-file, overridden by --config key=value. Raises UsageError for invalid ones."""
     settings = _read_file(config_file) if config_file is not None else {}
     keys_so_far: set[str] = set()
@@ -140,11 +143,11 @@ def base_name(key: str) -> str:
 def is_secret(key: str) -> bool:
     """Return True if the value is secret (type PASSWORD, or a JAAS line)."""
     name = base_name(key)
-    definitions = (known_settings(release).get(name) for release in ("3.9.2", "4.4.0"))
+    definitions = (known_settings(release).get(name) for release in (DEFAULT_VERSION, KRAFT_VERSION))
     return any(setting is not None and setting.type == "password" for setting in definitions)
 
 
-def check_setting(key: str, value: str, kafka_version: str = "3.9.2") -> None:
+def check_setting(key: str, value: str, kafka_version: str = DEFAULT_VERSION) -> None:
     """Raise UsageError if brokers have no setting `key`, `value` is invalid, or kctl sets it itself."""
     if key in OWNED:
         raise UsageError(f"{key} is set by kctl itself", hint=OWNED[key])

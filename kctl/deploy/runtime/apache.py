@@ -17,6 +17,7 @@ from kctl.deploy.runtime.download import (
     host_of,
     within_all,
 )
+from kctl.deploy.runtime.jars import version_numbers
 from kctl.errors import ConnectionFailed, InvalidFile, KctlError, NotFound, OperationFailed
 
 MIRROR_VARIABLE = "KCTL_KAFKA_MIRROR"
@@ -49,11 +50,6 @@ def scala_version(version: str) -> str:
     if numbers >= (2, 4):
         return "2.13"
     return "2.12" if numbers >= (0, 10, 2) else "2.11"
-
-
-def version_numbers(version: str) -> tuple[int, ...]:
-    """Return "3.9.2" as (3, 9, 2), for comparison."""
-    return tuple(int(part) for part in version.partition("-")[0].split("."))
 
 
 def archive_name(version: str) -> str:

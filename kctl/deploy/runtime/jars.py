@@ -54,6 +54,11 @@ class JarProblem:
     problem: Literal["missing", "changed", "extra"]
 
 
+def version_numbers(version: str) -> tuple[int, ...]:
+    """Return "3.9.2" as (3, 9, 2), for comparison."""
+    return tuple(int(part) for part in version.partition("-")[0].split("."))
+
+
 def kafka_version(libs: Path) -> str | None:
     """Return the version of the broker's jar in `libs`; None if there is none."""
     for path in sorted(libs.glob("kafka_2.*.jar"), reverse=True):

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kctl.deploy.process import run_logged
-from kctl.deploy.runtime.apache import scala_version, version_numbers
+from kctl.deploy.runtime.apache import scala_version
+from kctl.deploy.runtime.jars import version_numbers
 from kctl.deploy.runtime.java import find_java
 from kctl.errors import ConnectionFailed, KctlError, NotFound, OperationFailed
 
