@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 RESOURCE = typer.Argument(
     metavar="RESOURCE",
-    help="topic/NAME, broker/ID, brokers (default for all brokers), group/NAME, client-metrics/NAME; for quotas"
+    help="topic/NAME, broker/ID, brokers (cluster-wide settings), group/NAME, client-metrics/NAME; for quotas"
     " user/NAME, client-id/NAME, ip/ADDRESS, or users, clients, ips (defaults).",
 )
 HIDDEN = "(hidden)"

@@ -23,7 +23,7 @@ class DumpArguments:
     files: Annotated[
         str | None, typer.Option(metavar="A,B", help="Comma-separated files, as for kafka-dump-log.sh.")
     ] = None
-    records: Annotated[bool, typer.Option("--records", help="Show a row per record instead of per batch.")] = False
+    records: Annotated[bool, typer.Option("--records", help="Show a row per record, without keys and values.")] = False
     offsets: Annotated[
         str | None, typer.Option(metavar="A..B", help="Only these offsets, both included; also A.. or ..B.")
     ] = None
@@ -49,9 +49,7 @@ class DumpArguments:
         bool, typer.Option("--follow", "-f", help="Continue as the last file grows, and in new segments.")
     ] = False
     print_data_log: Annotated[bool, typer.Option("--print-data-log", help="Show records with keys and values.")] = False
-    deep_iteration: Annotated[bool, typer.Option("--deep-iteration", help="Show records without keys and values.")] = (
-        False
-    )
+    deep_iteration: Annotated[bool, typer.Option("--deep-iteration", help="Same as --records.")] = False
     index_sanity_check: Annotated[
         bool, typer.Option("--index-sanity-check", help="-o kafka: only the broker's sanity check of indexes.")
     ] = False

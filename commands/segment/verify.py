@@ -47,7 +47,7 @@ def verify(
     max_findings: Annotated[int, typer.Option(min=1, help="Maximum findings to list per code and file.")] = 20,
     max_message_size: Size = None,
     repair_index: Annotated[
-        bool, typer.Option("--repair-index", help="Plan the rebuild of wrong indexes; --yes writes them.")
+        bool, typer.Option("--repair-index", help="Rebuild wrong or missing indexes, after a confirmation.")
     ] = False,
     index_interval_bytes: Annotated[
         int, typer.Option(min=0, help="Log bytes between index entries: index.interval.bytes of the topic.")
@@ -66,7 +66,7 @@ def verify(
     its effect on the broker that opens the files. Exits 1 if there are errors or warnings.
 
     --repair-index rewrites wrong or missing .index, .timeindex and .txnindex files like a broker's recovery. Stop the
-    broker first: kctl refuses to write while a process uses the files, by any path. Old files are kept as
+    broker first: kctl refuses to write while any process has the files open. Old files are kept as
     NAME.old-TIME. Without --yes, kctl asks; without a terminal, nothing is written.
 
     # Check every record of a partition

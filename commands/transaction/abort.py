@@ -36,15 +36,17 @@ def abort(
     start_offset: Annotated[
         int, typer.Option(metavar="OFFSET", help="First offset of the transaction, as shown by `hanging`.")
     ],
-    force: Annotated[bool, typer.Option("--force", help="Also abort a transaction that a coordinator knows.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also abort a transaction that a coordinator still tracks.")
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would be aborted, without aborting it.")
     ] = False,
 ) -> None:
     """Abort a hanging transaction in one partition.
 
-    Its records stay invisible to read_committed consumers. kctl refuses a transaction that a coordinator knows: it
-    would be aborted in this partition, but might be committed in others.
+    Its records stay invisible to read_committed consumers. kctl refuses a transaction that a coordinator still
+    tracks: it would be aborted in this partition, but might be committed in others.
 
     # Check which transaction would be aborted
     kctl transaction abort orders --partition 0 --start-offset 42 --dry-run

@@ -201,7 +201,10 @@ class HangingOptions:
         typer.Option("--broker", "--broker-id", metavar="ID", help="Only partitions led by this broker."),
     ] = None
     max_transaction_timeout: Annotated[
-        str, typer.Option(metavar="DURATION", help="The brokers' transaction.max.timeout.ms.")
+        str,
+        typer.Option(
+            metavar="DURATION", help="Ignore younger transactions; set it to the brokers' transaction.max.timeout.ms."
+        ),
     ] = "15m"
 
 

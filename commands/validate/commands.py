@@ -45,19 +45,19 @@ class ValidateOptions:
     ] = None
     rate: Annotated[int, typer.Option("--rate", metavar="N", min=1, help="Records per second.")] = 300
     max_gap: Annotated[
-        str | None, typer.Option("--max-gap", metavar="DURATION", help="Maximum time without writes to a partition.")
+        str | None, typer.Option("--max-gap", metavar="DURATION", help="Fail if writes to a partition stop for longer.")
     ] = None
     max_isr_time: Annotated[
         str | None,
-        typer.Option("--max-isr-time", metavar="DURATION", help="Maximum time until all replicas are in sync."),
+        typer.Option("--max-isr-time", metavar="DURATION", help="Fail if replicas are out of sync for longer."),
     ] = None
     max_leader_time: Annotated[
         str | None,
-        typer.Option("--max-leader-time", metavar="DURATION", help="Maximum time until a new leader exists."),
+        typer.Option("--max-leader-time", metavar="DURATION", help="Fail if a partition has no leader for longer."),
     ] = None
     max_controller_time: Annotated[
         str | None,
-        typer.Option("--max-controller-time", metavar="DURATION", help="Maximum time until a new controller exists."),
+        typer.Option("--max-controller-time", metavar="DURATION", help="Fail if there is no controller for longer."),
     ] = None
     hooks: HooksFile = None
     report: Report = None
@@ -170,8 +170,8 @@ def zookeeper_loss(ctx: typer.Context, options: ValidateOptions) -> None:
 def all_(ctx: typer.Context, options: ValidateOptions) -> None:
     """Run all validations one after another.
 
-    Validations that cannot run on this cluster are skipped with a warning. Everything is cleaned up, also after
-    Ctrl-C. If kctl itself is killed, the next `kctl validate` cleans up.
+    Validations that cannot run on this cluster are skipped with a warning. kctl cleans up after each one, also
+    after Ctrl-C. If kctl itself is killed, the next `kctl validate` cleans up.
 
     # Run all validations, and write a report to the folder reliability
     kctl validate all --max-gap 30s --report reliability --yes

@@ -212,7 +212,7 @@ def _removed_on_failure(host: Host, spec: ClusterSpec) -> Iterator[None]:
                 remove_cluster(host, spec.name, keep_directory=not spec.own_directory)
         except KctlError as cleanup_error:
             if isinstance(exc, KctlError):
-                exc.hint = f"{exc.hint or ''}\nand the rest could not be removed: {cleanup_error.message}".strip()
+                exc.hint = f"{exc.hint or ''}\nand the cleanup failed: {cleanup_error.message}".strip()
         raise
 
 

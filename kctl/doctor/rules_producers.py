@@ -183,7 +183,8 @@ RULES = (
         "KIP-91", "Remove retries, and set delivery.timeout.ms.", _per_producer(_no_retries),
     ),
     Rule(
-        "producer-delivery-timeout", Severity.ERROR, "delivery.timeout.ms is too small to start", _P,
+        "producer-delivery-timeout", Severity.ERROR,
+        "The producer does not start: delivery.timeout.ms is too small", _P,
         "It must be at least linger.ms + request.timeout.ms. Otherwise the producer fails with ConfigException. (Only "
         "an explicit value is rejected: the producer raises the default to that sum.)",
         "KIP-91, org.apache.kafka.clients.producer.KafkaProducer.configureDeliveryTimeout",

@@ -234,7 +234,7 @@ RULES = (
         "While a partition has no leader, its groups or transactions stop. If offsets are lost, records are read "
         "again or skipped.",
         "Kafka's documentation, offsets.topic.replication.factor",
-        "Run `kctl topic reassign plan --replication-factor 3 --topic __consumer_offsets`.", _internal,
+        "Run `kctl topic reassign plan --replication-factor 3 --topic NAME`.", _internal,
     ),
     Rule(
         "internal-topic-min-isr", Severity.WARNING, "min.insync.replicas does not fit the internal topics", _BOTH,
@@ -249,7 +249,7 @@ RULES = (
         "internal-topic-policy", Severity.ERROR, "Internal topics are not compacted", _T,
         "With time-based deletion, groups lose committed offsets that they still need.",
         "org.apache.kafka.coordinator.group.OffsetConfig",
-        "Run `kctl config set topic/__consumer_offsets cleanup.policy=compact`.",
+        "Run `kctl config set topic/NAME cleanup.policy=compact`.",
         _not_compacted,
     ),
     Rule(

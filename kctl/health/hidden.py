@@ -51,7 +51,7 @@ def hidden_line(hidden: Collection[str]) -> str:
 
 
 def check_topics(facts: Facts) -> Check:
-    """Check that no partitions are hidden from the other rules."""
+    """Check that no topics are hidden from the other rules."""
     if isinstance(facts.hidden, KctlError):
         summary = f"{counted(len(facts.state.topics), 'topic')} visible; there may be more"
         return Check("topics", CheckStatus.UNKNOWN, summary, reasons=(facts.hidden.message,))

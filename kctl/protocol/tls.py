@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 _UNKNOWN_CA = (
     "its certificate's CA is not trusted",
-    "set ssl_cafile to the CA that signed it; if it is set, the broker does not send its intermediate CAs",
+    "set ssl_cafile to the CA that signed it; if it is already set, make the broker send its intermediate CAs",
 )
 _RENEW = f"replace the broker's certificate; until then, {LESS_STRICT}"
 # OpenSSL's X509_V_ERR_* (x509_vfy.h) → meaning, hint
@@ -30,10 +30,13 @@ _VERIFY: dict[int, tuple[str, str]] = {
     25: ("its chain is longer than a CA allows (pathlen)", "check pathlen in the CA's basicConstraints"),
     26: ("its certificate is not a server certificate", "reissue it with extendedKeyUsage serverAuth"),
     34: ("its certificate has an unknown critical extension", "reissue it without that extension"),
-    62: ("its certificate is for another host name", "use a name of the certificate as the bootstrap server"),
+    62: (
+        "its certificate is for another host name",
+        "use a host name that the certificate contains as the bootstrap server",
+    ),
     64: (
         "its certificate does not name this IP address",
-        "use a name of the certificate as the bootstrap server",
+        "use a host name that the certificate contains as the bootstrap server",
     ),
     66: ("the key of its certificate is too small", _RENEW),
     67: ("the key of its CA is too small", _RENEW),

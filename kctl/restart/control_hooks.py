@@ -1,4 +1,4 @@
-"""BrokerControl of any other cluster: the commands of hooks.yaml, e.g. over ssh or systemctl."""
+"""BrokerControl for a cluster that kctl did not set up: the commands of hooks.yaml, e.g. over ssh or systemctl."""
 
 from __future__ import annotations
 

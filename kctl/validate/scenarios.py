@@ -156,7 +156,7 @@ def zookeeper_loss(stage: Stage) -> None:
 _WRITES = ("max_gap_ms", "max_isr_ms")
 SCENARIOS: Sequence[Scenario] = (
     Scenario(
-        "leader-election", "kill -9 of a leader, start it again, elect the preferred leaders",
+        "leader-election", "kill -9 a leader, start it again, elect the preferred leaders",
         "other replicas take over, with all acknowledged records", ("kill", "start"), leader_election,
         (*_WRITES, "max_leader_ms"),
     ),
@@ -177,7 +177,7 @@ SCENARIOS: Sequence[Scenario] = (
     ),
     Scenario(
         "broker-loss", "kill -9 of a broker, start it again after a while",
-        "a missing broker stops no writes, and it catches up", ("kill", "start"), broker_loss,
+        "writes continue while a broker is down, and the broker catches up", ("kill", "start"), broker_loss,
         (*_WRITES, "max_leader_ms"),
     ),
     Scenario(

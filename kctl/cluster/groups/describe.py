@@ -2,7 +2,8 @@
 
 States: Stable, PreparingRebalance, CompletingRebalance, Empty (no members), as reported by brokers. DescribeGroups
 returns "Dead" (before 4.0) or "group id not found" for a group that does not exist, but also for a group of a newer
-type (KIP-848 "consumer" groups, share groups): ListGroups decides, and such groups have requests of their own.
+type (KIP-848 "consumer" groups, share groups): ListGroups distinguishes them, and such groups have requests of their
+own.
 """
 
 from __future__ import annotations
@@ -39,9 +40,9 @@ def list_groups(
 ) -> Groups:
     """Return every group on every broker, without members, by one ListGroups per broker. No states before Kafka 2.6.
 
-    brokers: None: all; then, if none responds, raises the first broker's error. `unlisted` has brokers that fail, and
-    the offsets topic if some of its partitions have no leader, as far as this user may describe it. pauses_s: the pause
-    before each retry of brokers that are still loading their groups.
+    brokers: the brokers to query (default: all; if none of them responds, raises the first broker's error). `unlisted`
+    has brokers that fail, and the offsets topic if some of its partitions have no leader, as far as this user may
+    describe it. pauses_s: the pause before each retry of brokers that are still loading their groups.
     """
     from kafka.protocol.admin import ListGroupsRequest
 
@@ -100,7 +101,7 @@ def _listing_error(node: int, response: Any) -> KctlError | None:
 
 
 def describe_groups(client: ClusterClient, groups: Iterable[str], *, listing: Groups | None = None) -> Groups:
-    """Return the groups with their members, by one DescribeGroups to each coordinator.
+    """Return the groups with their members, by DescribeGroups requests, in chunks, to each coordinator.
 
     listing: from list_groups, which saves the lookup of coordinators. A group that does not exist is a NotFound in
     failed_groups.

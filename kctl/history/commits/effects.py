@@ -1,7 +1,7 @@
 """Commits as columns, and which of them take effect, by the rules of kctl.segment.format.offset_commits.
 
-A commit outside of transactions takes effect at its position in the log, unless a commit of its key is pending. So only
-transactional commits, and commits with the same keys, are processed one by one.
+A commit outside of transactions always takes effect at its position in the log, and drops pending commits of its key.
+So only transactional commits, and commits with the same keys, are processed one by one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Marker(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Commits:
-    """Commits in the order of the log, as if each took effect at once. key: an index into `keys`.
+    """Commits in the order of the log, as if each took effect immediately. key: an index into `keys`.
 
     removed: tombstones. has_time: the value contains the commit time, in commit_ms. producer_id: -1 outside of
     transactions. markers: ends of transactions among the commits.
@@ -65,7 +65,10 @@ class Commits:
 
 
 def applied(commits: Commits, pending: PendingCommits[GroupPartition, OffsetCommit]) -> Commits:
-    """Return the commits that take effect, at once or by markers. Transactional commits become pending."""
+    """Return the commits that take effect: immediately, or when their transaction is committed.
+
+    Transactional commits become pending.
+    """
     inside = (commits.producer_id >= 0) & ~commits.removed
     if not commits.markers and not len(pending) and not inside.any():
         return commits

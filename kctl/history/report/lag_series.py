@@ -145,7 +145,7 @@ def _or_none(batch: pa.RecordBatch, name: str) -> Ints:
 
 
 class Compact(NamedTuple):
-    """A group's values by bucket. -1: nothing was read, or not everything."""
+    """A group's values by bucket. -1: no reading, or an incomplete one."""
 
     lag: Ints
     age: Ints
@@ -221,7 +221,7 @@ class _Topic:
         np.minimum.at(self._unchanged, rows.place[steady], rows.unchanged[steady])
 
     def alarms(self, states: _Small) -> _Small:
-        """Return the status of the topic at each pass: standing_of and alarm_of of kctl.history.lag.status."""
+        """Return the status of the topic at each pass, by standing_of and alarm_of in kctl.history.lag.status."""
         rules = DEFAULT_STANDING_RULES
         unchanged = np.where(self._unchanged == _NEVER, -1, self._unchanged)
         no_alarm = states == DEAD

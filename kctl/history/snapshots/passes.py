@@ -36,10 +36,10 @@ def passes(store: Store, from_ms: int, to_ms: int, *, damaged: Callable[[Damaged
 
 
 def newest_ms(store: Store, before_ms: int | None = None) -> int | None:
-    """Return the time of the newest pass before a time (None: of all), from file names only; None if there is none.
+    """Return the time of the newest pass, from file names only; None if no pass matches. before_ms: None for no limit.
 
-    A compacted file has the time of its last pass. If that is not before the limit, the start of the hour is returned,
-    which is not after its passes.
+    A compacted file has the time of its last pass. If that is not before the limit, return the start of the hour, a
+    lower bound of its passes.
     """
     for hour in reversed(store.hours()):
         for file in reversed(store.valid_files(hour).files):
@@ -64,7 +64,7 @@ def oldest_ms(store: Store) -> int | None:
 def latest_ms(store: Store, now_ms: int) -> int | None:
     """Return the time of the newest pass, ignoring passes in the future (by a collector whose clock was ahead).
 
-    A single pass counts even in the future: this machine's clock may be wrong. None if there is none.
+    If all passes are in the future, return the newest: this machine's clock may be wrong. None without passes.
     """
     return newest_ms(store, now_ms + 1) or newest_ms(store)
 

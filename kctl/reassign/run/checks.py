@@ -137,7 +137,7 @@ def _stale(r: Reassignment, state: PartitionState, live: LiveState) -> str | Non
 
 
 def _check_in_sync(r: Reassignment, state: PartitionState, live: LiveState) -> Iterator[str]:
-    """Yield the out-of-sync replicas, except those being added and those to remove from brokers that are down."""
+    """Yield the out-of-sync replicas, except replicas being added or to be removed from down brokers."""
     moving = live.moving.get(r.tp)
     adding = set(moving.adding) if moving else set()
     for node in state.replicas:

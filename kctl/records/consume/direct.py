@@ -124,7 +124,7 @@ class DirectReader:
             self._fetcher.pause(fetched.tp)
 
     def _write_merged(self, heads: Mapping[TopicPartition, _MergeHead]) -> bool:
-        """Write records until a partition is awaited. Return True if anything was written."""
+        """Write records until the merge must wait for a partition. Return True if anything was written."""
         for tp in list(self.positions):
             self._fill(heads[tp])
         if any(heads[tp].awaited for tp in self.positions):
@@ -258,7 +258,7 @@ class _MergeHead:
             self._steps = None
 
     def cut(self, limit: int | None) -> Chunk:
-        """Remove and return at least one record from the head, up to the first one that is later than `limit`."""
+        """Remove and return the first record, and the following records up to one that is later than `limit`."""
         assert self.chunk is not None
         chunk, begin, end = self.chunk, self.index, self.index + 1
         if limit is None:

@@ -16,9 +16,9 @@ class ProduceOptions:
     """The options of producing.
 
     partition: None to partition by key (murmur2, as in Kafka's producers). idempotent: no duplicates and no reordering
-    after retries; requires acks=all. linger_ms: wait for fuller batches. timeout_s: how long a partition may accept
-    nothing. count: the maximum number of lines. per_s: the maximum number of records per second. skip_bad_lines:
-    continue after an invalid line.
+    after retries; requires acks=all. linger_ms: wait for fuller batches. timeout_s: how long a partition may go
+    without accepting a record. count: the maximum number of lines. per_s: the maximum number of records per second.
+    skip_bad_lines: continue after an invalid line.
     """
 
     topic: str

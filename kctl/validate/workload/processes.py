@@ -79,7 +79,7 @@ class Worker:
     def stop(self, timeout_s: float = 150.0) -> None:
         """Request a clean exit and wait; the producer waits for requests in flight.
 
-        Raises OperationFailed if it failed, TimedOut if it had to be killed: its journal has no ENDED then.
+        Raises OperationFailed if it has already exited, TimedOut if it had to be killed: its journal then has no ENDED.
         """
         if not send_signal(self.identity, signal.SIGTERM):
             raise self._exit_error()
