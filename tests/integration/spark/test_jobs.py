@@ -22,6 +22,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pyspark import cloudpickle
 
 from consumer_groups_tool import described
 from kafka_admin import kafka_admin
@@ -349,11 +350,16 @@ def test_passwords_reach_the_workers_and_no_place_where_they_could_be_read(spark
 
 
 class _Sleeper:
-    """Reads nothing, for a long time."""
+    """Reads nothing, for a long time. Pickled by value, since the workers of a task cannot import this module."""
 
     def __call__(self, _target: Target, _share: object, *, timeout_s: float) -> Iterator[LogRow]:
         time.sleep(600)
         return iter(())
+
+
+def _sleeping_source() -> sources.SourceKind:
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
+    return sources.LOGS._replace(read_rows=_Sleeper())
 
 
 @pytest.mark.long
@@ -371,7 +377,7 @@ def test_an_own_timeout_ends_spark_and_its_workers(cluster: TestCluster) -> None
 
 def run_into_a_timeout() -> None:
     """A job that does not end, with a limit of 3 s; says what was raised."""
-    kind = sources.LOGS._replace(read_rows=_Sleeper())
+    kind = _sleeping_source()
     try:
         with SparkDriver(SparkSettings()) as driver:
             frame = sources.load(driver.session(), kind, Target("nobody", ()), [0, 1])
@@ -409,7 +415,7 @@ def run_until_interrupted() -> None:
             progress.update = lambda *_: None
 
     progress = SimpleNamespace(update=told)
-    kind = sources.LOGS._replace(read_rows=_Sleeper())
+    kind = _sleeping_source()
     try:
         with interrupt_when_terminated(), SparkDriver(SparkSettings()) as driver:
             frame = sources.load(driver.session(), kind, Target("nobody", ()), [0, 1])
