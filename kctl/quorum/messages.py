@@ -19,6 +19,5 @@ def voter_requests() -> tuple[Any, Any]:
 
     class RemoveRaftVoterResponse(ApiMessage, load_json=__package__): ...
 
-    _keep = (AddRaftVoterResponse, RemoveRaftVoterResponse)  # registered by their definition
-    assert all(_keep)
+    _ = AddRaftVoterResponse, RemoveRaftVoterResponse  # found by their API keys
     return AddRaftVoterRequest, RemoveRaftVoterRequest
