@@ -64,10 +64,11 @@ def _tables(controller: Controller) -> list[Table]:
     ]
     lines = Table(columns, [{"key": key, "value": value} for key, value in facts.items()])
     members = (*controller.voters, *controller.observers)
-    return [lines, _members(members)] if members else [lines]
+    return [lines, members_table(members)] if members else [lines]
 
 
-def _members(rows: Sequence[Voter]) -> Table:
+def members_table(rows: Sequence[Voter]) -> Table:
+    """Return a table of voters and observers."""
     columns = [
         Column("node_id", "ID", align="right"),
         Column("role"),

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 app = CommandGroup()
 app.group_of("loggers", "kctl.commands.broker.loggers")
+app.command_of("unregister", "kctl.commands.broker.unregister")
 
 Ids = Annotated[list[int] | None, typer.Argument(metavar="[ID]…", help="Broker ids (default: all brokers).")]
 

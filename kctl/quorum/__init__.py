@@ -1,0 +1,1 @@
+"""Changes to the voters of the metadata quorum (KIP-853)."""
