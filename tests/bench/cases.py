@@ -105,7 +105,9 @@ def make_groups(setting: Setting, count: int) -> None:
     from kctl.protocol.target import Target
 
     setting.kctl.ok("topic", "create", "groups", "--partitions", str(PARTITIONS), "--if-not-exists")
-    setting.kctl.ok("produce", "groups", stdin="".join(f"record {n}\n" for n in range(6000)))
+    # By keys, so that each partition has more records than its number. A commit beyond the end of a log is read twice.
+    records = "".join(f"{n}:record\n" for n in range(6000))
+    setting.kctl.ok("produce", "groups", "--key-separator", ":", stdin=records)
     # The first group of all makes the brokers create the topic of the offsets.
     setting.kctl.ok("consume", "groups", "--group", "first", "--from-beginning", "--max-messages", "1", "--quiet")
     offsets = {TopicPartition("groups", p): OffsetAndMetadata(p, "", -1) for p in range(PARTITIONS)}
