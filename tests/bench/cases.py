@@ -85,15 +85,27 @@ def lag_scale(setting: Setting) -> dict[str, Figures]:
 
 
 def cluster_start(setting: Setting) -> dict[str, Figures]:
-    """Three ZooKeepers and three brokers, from nothing to ready, and away again (wall time of kctl)."""
-    up = [str(SCRIPT), "cluster", "start", "bench3"]
-    down = [str(SCRIPT), "cluster", "stop", "bench3", "--yes"]
-    setting.kctl.ok("cluster", "create", "bench3", "--use", "--layout", "three-node", "--no-start", timeout=120)
-    try:
-        return setting.measure({"kctl cluster start (3 + 3)": up, "kctl cluster stop (3 + 3)": down})
-    finally:
-        setting.kctl("cluster", "destroy", "bench3", "--yes", "--confirm-cluster", "bench3", timeout=180)
-        setting.kctl("context", "use", NAME)
+    """Clusters of three brokers from nothing to ready, stopped, started and destroyed (wall time of kctl).
+
+    Three ZooKeepers and three brokers of Kafka 3.9, and three combined nodes of Kafka 4, each with class archives.
+    """
+    from kctl.deploy.runtime.runtime import KRAFT_VERSION, ensure_runtime
+
+    kafka_4 = setting.kctl.with_environment(KAFKA_HOME=str(ensure_runtime(KRAFT_VERSION).libs.parent))
+    figures = {}
+    for layout, kctl in (("three-node", setting.kctl), ("kraft-combined", kafka_4)):
+        kctl.ok("cluster", "warm", timeout=240)
+        commands = {
+            f"kctl cluster {action}, {layout}": [str(SCRIPT), "cluster", action, "bench3", *options]
+            for action, options in (
+                ("create", ["--layout", layout]),
+                ("stop", ["--yes"]),
+                ("start", []),
+                ("destroy", ["--yes", "--confirm-cluster", "bench3"]),
+            )
+        }
+        figures |= in_turn(commands, setting.runs, kctl.environment)
+    return figures
 
 
 def make_groups(setting: Setting, count: int) -> None:
