@@ -38,12 +38,12 @@ def test_controllers_die_under_load(kraft_kctl: Kctl) -> None:
         f"kill -9 of the active controller {active}", f"start of controller {active}",
     ]  # fmt: skip
     assert row["faults"][0]["to_new_controller_ms"] > 0
-    assert (row["faults"][0]["to_new_leader_ms"], row["lost"]) == (0, [])  # no partition moved
+    assert (row["faults"][0]["to_new_leader_ms"], row["lost"]) == (0, 0)  # no partition moved
     majority = kraft_kctl("validate", "quorum-loss", "--yes", *budgets, "-o", "json", timeout=300)
     assert majority.code == 0, str(majority)
     (row,) = json.loads(majority.out)["scenarios"]
     assert row["faults"][0]["name"] == "kill -9 of controller-101, controller-102"
-    assert (row["faults"][0]["to_new_leader_ms"], row["lost"]) == (0, [])
+    assert (row["faults"][0]["to_new_leader_ms"], row["lost"]) == (0, 0)
     assert kraft_kctl.json("cluster", "status", "c")["healthy"]
     assert not [row["topic"] for row in kraft_kctl.json("topic", "list") if row["topic"].startswith("kctl-validate-")]
     kraft_kctl.ok("cluster", "destroy", "c", "--yes", "--confirm-cluster", "c")
