@@ -184,10 +184,10 @@ def _summary(result: VerifyResult) -> str:
         counted(checked.segments, "segment"),
         counted(checked.files, "file"),
         counted(checked.batches, "batch", "batches"),
-        f"{counted(checked.records, 'record')}{'' if result.deep or result.healthy else ' (not decoded: --deep)'}",
+        f"{counted(checked.records, 'record')}{'' if result.deep or result.healthy else ' (not decoded, use --deep)'}",
         format_size(checked.size_bytes),
     ]
-    fine = "fine" if result.deep else "no damage in headers, CRCs and indexes (records not decoded: --deep)"
+    fine = "fine" if result.deep else "no damage in headers, CRCs and indexes (records not decoded, use --deep)"
     verdict = fine if result.healthy else _problem_counts(result)
     return f"{verdict}: {', '.join(part for part in parts if part)} checked"
 

@@ -145,7 +145,7 @@ def zookeeper_loss(stage: Stage) -> None:
     stage.keep_writing(_AWAY_S, "writing without ZooKeeper")
     stage.wait_for_writes("waiting for writes in every partition")
     if serving := stage.breaker.serving_zookeepers():
-        stage.doubt(f"'{name}' had no effect: {', '.join(serving)} served before the start")
+        stage.doubt(f"'{name}' had no effect: {', '.join(serving)} responded before the restart")
     stage.fault("start of ZooKeeper")
     stage.breaker.start_zookeepers(stage.wait_s)
     time.sleep(2.0)  # brokers that lost their sessions may leave ISRs now
