@@ -66,7 +66,7 @@ class LagOptions:
         str | None, typer.Option(metavar="TIME", help="Show the lag as of this time, UTC if no zone is given.")
     ] = None
     window: Annotated[
-        int, typer.Option(min=_MIN_WINDOW, max=1000, help="Number of snapshots that decide a status.")
+        int, typer.Option(min=_MIN_WINDOW, max=1000, help="Number of latest snapshots that determine a status.")
     ] = 10
     lookback: Annotated[
         str, typer.Option(metavar="DURATION", help="How far back to read snapshots for time lags and last commits.")
