@@ -16,7 +16,7 @@ def lag(
 ) -> None:
     """Report consumer lag, rates and losses with Spark.
 
-    The cluster alone shows lag and messages already lost. A store (--store) adds the age of unread messages, rates,
+    Without a store, shows lag and messages already lost. A store (--store) adds the age of unread messages, rates,
     when the group catches up, when unread messages are deleted, and a status by Burrow's rules: OK, WARN, STOP, STALL
     or REWIND. `kctl history lag` gives the same result without Java. -o wide adds offsets, rates and members.
 
