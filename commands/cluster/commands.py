@@ -104,7 +104,7 @@ def emit_nodes(
 def stop(ctx: typer.Context, name: Name, node: Nodes = None, force: Force = False, dry_run: DryRun = False) -> None:
     """Stop a cluster: brokers, then ZooKeeper or KRaft controllers.
 
-    Brokers shut down gracefully. In ZooKeeper mode, the active controller stops last.
+    Brokers shut down gracefully. In ZooKeeper mode, the active controller is the last broker to stop.
 
     # Stop all processes without asking
     kctl cluster stop dev --yes
