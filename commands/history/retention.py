@@ -68,7 +68,7 @@ class RetentionOptions:
         typer.Option(
             "--from",
             metavar="TIME",
-            help="Measure growth from this time: ISO 8601 (UTC if no zone is given) or -90m.",
+            help="Measure growth from this time: ISO 8601 (UTC if no zone is given) or e.g. -90m.",
         ),
     ] = None
     to: Annotated[

@@ -44,7 +44,7 @@ def verify(
         list[str], typer.Argument(metavar="PATH…", help="Log dirs, partition folders, or files of a log.")
     ],
     deep: Annotated[bool, typer.Option("--deep", help="Also decode and check every record.")] = False,
-    max_findings: Annotated[int, typer.Option(min=1, help="Maximum findings to list per code and file.")] = 20,
+    max_findings: Annotated[int, typer.Option(min=1, help="Maximum findings of one code to list per file.")] = 20,
     max_message_size: Size = None,
     repair_index: Annotated[
         bool, typer.Option("--repair-index", help="Rebuild wrong or missing indexes, after a confirmation.")
