@@ -17,9 +17,9 @@ from kctl.segment.format.offset_commits import GroupPartition, OffsetCommit, Pen
 
 
 class Marker(NamedTuple):
-    """The end of a producer's transaction, after the first `index` commits."""
+    """The end of a producer's transaction, after the first `position` commits."""
 
-    index: int
+    position: int
     producer_id: int
     commit: bool
     at_ms: int
@@ -80,7 +80,7 @@ def applied(commits: Commits, pending: PendingCommits[GroupPartition, OffsetComm
     markers = iter([*commits.markers, None])
     marker = next(markers)
     for index, (producer_id, result) in zip(indices.tolist(), _rows(commits, indices, inside), strict=True):
-        while marker is not None and marker.index <= index:
+        while marker is not None and marker.position <= index:
             ended += _end_transaction(marker, pending)
             marker = next(markers)
         if producer_id >= 0:
@@ -97,7 +97,7 @@ def _end_transaction(
     marker: Marker, pending: PendingCommits[GroupPartition, OffsetCommit]
 ) -> list[tuple[int, OffsetCommit]]:
     result = pending.end(marker.producer_id, commit=marker.commit)
-    return [(marker.index, each._replace(at_ms=marker.at_ms)) for _, each in result]
+    return [(marker.position, each._replace(at_ms=marker.at_ms)) for _, each in result]
 
 
 def _rows(commits: Commits, indices: Ints, inside: Flags) -> Iterator[tuple[int, OffsetCommit]]:
