@@ -159,7 +159,7 @@ def api_versions(
 def features(ctx: typer.Context, ids: Ids = None) -> None:
     """Show supported features and their finalized levels.
 
-    Brokers in ZooKeeper mode report none, or only the features of their release.
+    In ZooKeeper mode, brokers report no finalized levels. Old releases report no features at all.
 
     # Show the features of all brokers
     kctl broker features

@@ -40,7 +40,8 @@ class ValidateOptions:
             "--min-insync-replicas",
             metavar="N",
             min=1,
-            help="min.insync.replicas of the test topics (default: 2 if possible).",
+            help="min.insync.replicas of the test topics (default: 2 with three replicas or for unclean-election, "
+            "else 1).",
         ),
     ] = None
     rate: Annotated[int, typer.Option("--rate", metavar="N", min=1, help="Records per second.")] = 300

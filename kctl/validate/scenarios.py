@@ -198,7 +198,7 @@ def quorum_loss(stage: Stage) -> None:
 
 def _doubt_if_serving(stage: Stage, fault: str, names: Sequence[str]) -> None:
     if serving := stage.breaker.running_servers(names):
-        stage.doubt(f"'{fault}' had no effect: {', '.join(serving)} served before the start")
+        stage.doubt(f"'{fault}' had no effect: {', '.join(serving)} kept running until the restart")
 
 
 _WRITES = ("max_gap_ms", "max_isr_ms")

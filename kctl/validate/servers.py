@@ -124,8 +124,14 @@ class HookZookeepers:
                 raise failure
 
     def _command(self, commands: ZookeeperHooks, act: Act, name: str, limit_s: float) -> None:
-        argv, longer = commands.argv(act, parse_address(name)), f"`timeout` in {self.hooks.source}"
-        self.run(argv, f"{act} ZooKeeper {name}", limit_s, longer=longer, details={"zookeeper": name, "act": act})
+        argv, limit_setting = commands.argv(act, parse_address(name)), f"`timeout` in {self.hooks.source}"
+        self.run(
+            argv,
+            f"{act} ZooKeeper {name}",
+            limit_s,
+            limit_setting=limit_setting,
+            details={"zookeeper": name, "act": act},
+        )
 
 
 def by_hooks(hooks: Hooks, target: Target) -> HookZookeepers | str:

@@ -148,7 +148,7 @@ def test_zookeepers_that_serve_on_are_a_doubt(monkeypatch: pytest.MonkeyPatch) -
     stage = Noted({0: 1}, (1,))
     stage.breaker.running_servers.return_value = ["zk1:2181"]
     find("zookeeper-loss").run(stage)  # type: ignore[arg-type]
-    assert stage.doubts == ["'kill -9 of ZooKeeper' had no effect: zk1:2181 served before the start"]
+    assert stage.doubts == ["'kill -9 of ZooKeeper' had no effect: zk1:2181 kept running until the restart"]
 
 
 def test_a_leader_election_needs_a_leader_besides_the_controller() -> None:
