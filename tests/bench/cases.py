@@ -92,7 +92,7 @@ def cluster_start(setting: Setting) -> dict[str, Figures]:
     from kctl.deploy.runtime.runtime import KRAFT_VERSION, ensure_runtime
 
     kafka_4 = setting.kctl.with_environment(KAFKA_HOME=str(ensure_runtime(KRAFT_VERSION).libs.parent))
-    figures = {}
+    figures: dict[str, Figures] = {}
     for layout, kctl in (("three-node", setting.kctl), ("kraft-combined", kafka_4)):
         kctl.ok("cluster", "warm", timeout=240)
         commands = {
