@@ -10,7 +10,7 @@ from kctl.cluster.groups.model import SHARE
 from kctl.cluster.groups.names import describe_existing
 from kctl.cluster.rights import refuse_hidden_topics
 from kctl.errors import KctlError, Reason, Refused
-from kctl.groups.reset import fetch_commits
+from kctl.groups.group_offsets import fetch_commits
 from kctl.groups.topic_choice import TopicChoice, matching
 
 if TYPE_CHECKING:
