@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from kctl.cluster.config_resources import RESOURCE_TYPES, Kind, Resource, right_hint
 from kctl.configs.describe import describe_each
 from kctl.errors import KctlError, NotSupported, UsageError
-from kctl.protocol.codes import ErrorCode
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
@@ -84,7 +83,7 @@ def _resources(answer: Any, kinds: Collection[Kind]) -> list[Resource]:
 
     if answer.error_code:
         hint = right_hint("DescribeConfigs", Resource("client-metrics", ""), answer.error_code)
-        raise error_for(ErrorCode(answer.error_code), None, subject="resources with configs", hint=hint)
+        raise error_for(answer.error_code, None, subject="resources with configs", hint=hint)
     by_type = {RESOURCE_TYPES[kind]: kind for kind in kinds}
     rows = {(by_type.get(row.resource_type), row.resource_name) for row in answer.config_resources}
     return sorted(Resource(kind, name) for kind, name in rows if kind is not None and name)

@@ -10,7 +10,7 @@ import pytest
 from fake_cluster import FakeCluster
 from kctl.configs.explain import explain
 from kctl.configs.listing import ConfiguredResource, list_configured, parse_kinds
-from kctl.errors import NotAuthorized, NotFound, NotSupported, UsageError
+from kctl.errors import KctlError, NotAuthorized, NotFound, NotSupported, UsageError
 
 GROUP, METRICS = 32, 16
 TOO_OLD = NotSupported("h:9092 supports ListConfigResources versions 0 to 0; kctl requires 1 or later")
@@ -80,6 +80,8 @@ def test_brokers_before_4_1_list_subscriptions_only() -> None:
 def test_an_error_is_no_empty_list() -> None:
     with pytest.raises(NotAuthorized):
         list_configured(cluster(listed(code=31)).client)
+    with pytest.raises(KctlError, match="resources with configs"):
+        list_configured(cluster(listed(code=9_999)).client)
 
 
 def test_other_kinds_are_not_listed() -> None:
