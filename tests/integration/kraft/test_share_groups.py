@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,21 +20,19 @@ from kctl_testing import Kctl, eventually
 _TOOLS = "org.apache.kafka.tools.consumer"
 
 
+@dataclasses.dataclass(frozen=True)
 class Share:
-    """A topic of two partitions with ten records each, and an empty share group that has read four of them."""
+    """A share group, and a topic of two partitions with ten records each."""
 
-    def __init__(self, kctl: Kctl, bootstrap: str) -> None:
-        self.kctl, self._bootstrap = kctl, bootstrap
-        self.topic = f"share-{os.getpid()}"
-        self.group = f"{self.topic}-readers"
-        kctl.ok("topic", "create", self.topic, "--partitions", "2")
-        Admin(bootstrap).fill(self.topic, partitions=2, records=10)
-        kctl.ok("config", "set", f"group/{self.group}", "share.auto.offset.reset=earliest", "--yes")
+    kctl: Kctl
+    bootstrap: str
+    topic: str
+    group: str
 
     def read(self, records: int) -> list[str]:
         """Read as a member of the group, and leave it."""
         lines = java_tool(
-            self._home, f"{_TOOLS}.ConsoleShareConsumer", "--bootstrap-server", self._bootstrap, "--topic", self.topic,
+            self._home, f"{_TOOLS}.ConsoleShareConsumer", "--bootstrap-server", self.bootstrap, "--topic", self.topic,
             "--group", self.group, "--max-messages", str(records), "--timeout-ms", "30000",
             "--formatter-property", "print.partition=true", "--formatter-property", "print.offset=true",
         ).splitlines()  # fmt: skip
@@ -41,7 +41,7 @@ class Share:
 
     def tool(self, *args: str) -> str:
         return java_tool(
-            self._home, f"{_TOOLS}.group.ShareGroupCommand", "--bootstrap-server", self._bootstrap,
+            self._home, f"{_TOOLS}.group.ShareGroupCommand", "--bootstrap-server", self.bootstrap,
             "--group", self.group, *args,
         )  # fmt: skip
 
@@ -73,10 +73,15 @@ def _number(text: str) -> int | None:
 
 @pytest.fixture(scope="module")
 def share(kraft: str, tmp_path_factory: pytest.TempPathFactory, shared: dict[str, str]) -> Share:
+    """While it is empty; it has read four records."""
     kctl = Kctl(tmp_path_factory.mktemp("kraft-share"), shared)
     kctl.ok("context", "add", "kraft", "--bootstrap-server", kraft)
     kctl.ok("context", "use", "kraft")
-    share = Share(kctl, kraft)
+    topic = f"share-{os.getpid()}"
+    share = Share(kctl, kraft, topic, f"{topic}-readers")
+    kctl.ok("topic", "create", topic, "--partitions", "2")
+    Admin(kraft).fill(topic, partitions=2, records=10)
+    kctl.ok("config", "set", f"group/{share.group}", "share.auto.offset.reset=earliest", "--yes")
     assert len(share.read(4)) == 4
     return share
 
@@ -122,6 +127,30 @@ def test_the_plan_is_that_of_kafkas_tool(share: Share) -> None:
     share.reset("--topic", f"{share.topic}:0", "--to-offset", "8", "--yes")
     offsets = [int(number) for line in share.read(2) for number in re.findall(r"Offset:(\d+)", line)]
     assert sorted(offsets) == [8, 9]
+
+
+def test_records_after_the_start_offset_that_are_done(share: Share, kraft: str) -> None:
+    """A member accepts all records but the first: the lag is not the distance to the end of the log, and a reset to
+    the same start offset makes all records available again."""
+    group, topic = f"{share.topic}-gaps", f"{share.topic}-gap"
+    share.kctl.ok("topic", "create", topic)
+    Admin(kraft).fill(topic, partitions=1, records=10)
+    share.kctl.ok("config", "set", f"group/{group}", "share.auto.offset.reset=earliest", "--yes")
+    source = Path(__file__).parents[2] / "support" / "ShareGaps.java"
+    home = ensure_runtime(kraft_broker.VERSION).libs.parent
+    assert java_tool(home, str(source), kraft, group, topic, "9").split() == [str(number) for number in range(1, 10)]
+    gaps = dataclasses.replace(share, group=group)
+    eventually(lambda: gaps.describe()["state"] == "Empty", seconds=60, what="the member has left")
+    assert gaps.starts() == gaps.theirs() == [(0, 0, 1)]
+    (row,) = share.kctl.json("lag", group)
+    assert (row["committed_offset"], row["log_end_offset"], row["lag"]) == (0, 10, 1)
+    (row,) = gaps.reset("--all-topics", "--to-current", "--yes")
+    assert (row["result"], gaps.starts()) == ("unchanged", [(0, 0, 1)])
+    (row,) = gaps.reset("--all-topics", "--to-earliest", "--yes")
+    assert (row["result"], row["note"]) == ("reset", "records after it become available again")
+    assert gaps.starts() == gaps.theirs() == [(0, 0, 10)]
+    (row,) = gaps.reset("--all-topics", "--to-earliest", "--yes")
+    assert row["result"] == "unchanged"
 
 
 def test_start_offsets_are_deleted_by_topic(share: Share) -> None:
