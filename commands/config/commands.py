@@ -1,4 +1,4 @@
-"""kctl config: set and unset; get, explain and diff have their own modules."""
+"""kctl config: list, set and unset; get, explain and diff have their own modules."""
 
 from __future__ import annotations
 
@@ -13,12 +13,57 @@ from kctl.commands.config.get import HIDDEN, RESOURCE, display_value
 from kctl.commands.terminal import output
 from kctl.commands.terminal.invocation import CommandGroup, Invocation, invocation
 from kctl.commands.terminal.output import Column, Table, jsonable
+from kctl.commands.terminal.views import incomplete
 
 if TYPE_CHECKING:
     from kctl.cluster.config_resources import Resource
     from kctl.configs.change import ChangedConfig, Edit
+    from kctl.configs.listing import ConfiguredResource
 
 app = CommandGroup()
+
+
+@app.command("list")
+def list_(
+    ctx: typer.Context,
+    kinds: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[KIND]…", help="Only client-metrics or group (default: both)."),
+    ] = None,
+) -> None:
+    """List groups and client metrics subscriptions with configs.
+
+    Shows the values that are set on each of them. Requires Kafka 4.1 for groups, 3.7 for client metrics. A group keeps
+    its configs when it is deleted.
+
+    # List the groups that have configs of their own
+    kctl config list group
+    """
+    from kctl.configs.listing import ConfiguredResource, list_configured, parse_kinds
+
+    inv = invocation(ctx)
+    selected = parse_kinds(kinds or ())
+    with inv.connect() as client:
+        rows, failures = list_configured(client, selected)
+    inv.emit(rows, lambda: [_table(rows)], lambda: _values(rows), row_type=ConfiguredResource)
+    if failures:
+        raise incomplete(failures)
+
+
+def _values(rows: Sequence[ConfiguredResource]) -> list[dict[str, Any]]:
+    return [
+        {"resource": row.resource, "config": name, "value": value}
+        for row in rows
+        for name, value in sorted(row.configs.items())
+    ]
+
+
+def _table(rows: Sequence[ConfiguredResource]) -> Table:
+    columns = [Column("resource", name=True), Column("config", name=True), Column("shown", "VALUE")]
+    lines = [{**line, "shown": display_value(line["value"], line["value"] is None)} for line in _values(rows)]
+    return Table(columns, lines, empty="no group and no client metrics subscription has configs of its own")
+
+
 app.command_of("get", "kctl.commands.config.get")
 app.command_of("explain", "kctl.commands.config.get")
 

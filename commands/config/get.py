@@ -24,7 +24,10 @@ RESOURCE = typer.Argument(
 )
 HIDDEN = "(hidden)"
 _MAX_PAIRS = 3
-_OWNERS = {"topic": "topics", "broker": "brokers", "user": "users and client ids", "ip": "addresses"}
+_OWNERS = {
+    "topic": "topics", "broker": "brokers", "group": "groups", "client-metrics": "client metrics subscriptions",
+    "user": "users and client ids", "ip": "addresses",
+}  # fmt: skip
 
 
 def get(

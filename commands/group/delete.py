@@ -50,6 +50,13 @@ def delete(
         to_delete = [row for row in plan if row.result is ItemResult.WOULD_DELETE]
         for line in hidden(client, commits=bool(to_delete)):
             output.warn(line)
+        for row in to_delete:
+            if row.internal_topics:
+                output.note(
+                    f"streams group {row.group} leaves {counted(len(row.internal_topics), 'internal topic')}; to delete"
+                    f" {'it' if len(row.internal_topics) == 1 else 'them'}, run: kctl topic delete"
+                    f" {' '.join(row.internal_topics)}"
+                )
         if dry_run or not to_delete:
             _emit_groups(inv, plan)
             return
@@ -124,7 +131,8 @@ def delete_offsets(
 ) -> None:
     """Delete committed offsets of topics no longer read.
 
-    Brokers refuse this for topics that a member subscribes to.
+    Brokers refuse this for topics that a member subscribes to. For a share group, this deletes the start offsets of
+    whole topics, and the group must have no members.
 
     # Show the committed offsets of one topic that would be lost
     kctl group delete-offsets billing --topic orders --dry-run
@@ -142,18 +150,19 @@ def delete_offsets(
         )
     with inv.connect() as client:
         plan = plan_delete_offsets(client, group, choices)
-        to_delete = [row for row in plan if row.result is ItemResult.WOULD_DELETE]
+        to_delete = plan.todo
         if dry_run or not to_delete:
-            inv.emit(plan, lambda: [_offsets_table(plan)], changed=any_changed(plan))
+            inv.emit(plan.rows, lambda: [_offsets_table(plan.rows)], changed=any_changed(plan.rows))
             return
         if not inv.yes:
             for row in to_delete[:20]:
-                output.note(f"{row.topic}-{row.partition}: {row.committed_offset}")
+                offset = "no start offset yet" if row.committed_offset is None else row.committed_offset
+                output.note(f"{row.topic}-{row.partition}: {offset}")
         inv.confirm(
             f"Delete {counted(len(to_delete), 'offset')} of group {group} on {client.target.name}?",
             target=client.target,
             basis=basis.of_deleted_offsets(client, to_delete),
         )
-        results, errors = delete_them(client, group, plan)
+        results, errors = delete_them(client, plan)
     inv.emit(results, lambda: [_offsets_table(results)], changed=any_changed(results))
     judge_changes(results, errors, what="deleted")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kctl.base.text import counted
-from kctl.commands.group.choice import MATCH, TYPE, choose
+from kctl.commands.group.choice import MATCH, choose
 from kctl.commands.group.tables import effect, emit_changes, judge_changes
 from kctl.commands.terminal import output
 from kctl.commands.terminal.expect import EXPECT, check_pattern
@@ -42,10 +42,20 @@ class ResetArguments:
 
     groups: Annotated[list[str] | None, typer.Argument(metavar="[GROUP]…", help="Groups to reset.")] = None
     match: Annotated[list[str] | None, MATCH] = None
-    type_: Annotated[list[str] | None, TYPE] = None
+    type_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--type",
+            metavar="TYPE",
+            help="With --match: only classic, consumer, share or streams groups; repeatable. With --create: the type of"
+            " a new group, classic or share (default: classic).",
+        ),
+    ] = None
     expect: Annotated[int | None, EXPECT] = None
     topic: Annotated[list[str] | None, TOPIC] = None
-    all_topics: Annotated[bool, typer.Option("--all-topics", help="All topics with committed offsets.")] = False
+    all_topics: Annotated[
+        bool, typer.Option("--all-topics", help="All topics with offsets; of streams groups, the input topics.")
+    ] = False
     to_earliest: Annotated[bool, typer.Option("--to-earliest", help="Reset to the log start offset.")] = False
     to_latest: Annotated[bool, typer.Option("--to-latest", help="Reset to the log end offset.")] = False
     to_current: Annotated[
@@ -83,10 +93,11 @@ class ResetArguments:
 @more_formats("kafka")
 @takes_options(ResetArguments)
 def reset_offsets(ctx: typer.Context, options: ResetArguments) -> None:
-    """Reset committed offsets of groups without members.
+    """Reset offsets of groups without members.
 
-    Out-of-range offsets are clamped to the log. The plan is shown and confirmed, and the result is verified. -o
-    kafka prints the plan in the CSV format of kafka-consumer-groups.
+    Sets committed offsets, or the start offsets of share groups. Out-of-range offsets are clamped to the log. The
+    plan is shown and confirmed, and the result is verified. -o kafka prints the plan in the CSV format of
+    kafka-consumer-groups.
 
     # Preview a reset of two partitions to two hours ago
     kctl group reset-offsets billing --topic orders:0,1 --by-duration 2h --dry-run
@@ -98,14 +109,33 @@ def reset_offsets(ctx: typer.Context, options: ResetArguments) -> None:
     target = _target(options)
     choices = parse_choices(options.topic or ())
     _check_scope(options)
+    create_share = _creates_share_groups(options)
+    types = options.type_ if options.match or not options.create else None
     read_explicit = _explicit_offsets(options, choices)
     with inv.connect() as client:
-        names = choose(client, options.groups, options.match, options.type_, with_commits=True)
+        names = choose(client, options.groups, options.match, types)
         if not options.dry_run:
             check_pattern(inv, options.match, options.expect, len(names))
         offsets = read_explicit(client, names)
-        plan = plan_reset(client, names, target, choices, offsets=offsets, create=options.create)
+        plan = plan_reset(
+            client, names, target, choices, offsets=offsets, create=options.create, create_share=create_share
+        )
         carry_out(inv, client, plan, dry_run=options.dry_run, target_time=_target_time(target))
+
+
+def _creates_share_groups(options: ResetArguments) -> bool:
+    """Return True if new groups are share groups. Raises UsageError if no group of the type can be created."""
+    from kctl.cluster.groups.model import CLASSIC, SHARE
+    from kctl.cluster.groups.names import known_types
+
+    types = known_types(options.type_)
+    if types is None or not options.create or options.match:
+        return False
+    if types not in ({CLASSIC}, {SHARE}):
+        raise UsageError(
+            f"--create cannot create {' and '.join(sorted(types))} groups", hint="use --type classic or --type share"
+        )
+    return types == {SHARE}
 
 
 def _target_time(target: ResetTarget) -> str | None:
@@ -133,12 +163,14 @@ def carry_out(
         emit_changes(inv, plan.rows)
         plan.check()
         output.note(effect(plan.todo) if plan.todo else "nothing would change")
+        _note_internal_topics(plan)
         return
     if not plan.todo:
         emit_changes(inv, plan.rows)
         return
     if not inv.yes:
         _show_before_asking(plan)
+    _note_internal_topics(plan)
     groups = len({row.group for row in plan.todo})
     inv.confirm(
         f"Reset {counted(len(plan.todo), 'offset')} of {counted(groups, 'group')} on {client.target.name}"
@@ -157,6 +189,16 @@ def _show_before_asking(plan: ResetPlan) -> None:
         output.note(f"{row.group} {row.topic}-{row.partition}: {_offset_text(row.old_offset)} → {row.new_offset}{note}")
     if len(plan.todo) > 20:
         output.note(f"and {len(plan.todo) - 20:,} more; use --dry-run to see all")
+
+
+def _note_internal_topics(plan: ResetPlan) -> None:
+    """Say what a reset of streams groups leaves behind."""
+    for group, topics in plan.internal_topics.items():
+        output.note(
+            f"streams group {group} keeps its state and its intermediate records in {counted(len(topics), 'topic')};"
+            f" to compute them again, clear the local state of its instances and run: kctl topic delete"
+            f" {' '.join(topics)}"
+        )
 
 
 def _offset_text(offset: int | None) -> str:

@@ -18,9 +18,13 @@ if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
 
 
+_OTHERS: tuple[Kind, ...] = ("group", "client-metrics")
+_ANY_NAME = "kctl"
+
+
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The meaning of a config of a kind of resource ("topic", "broker"; "user" and "ip" for quotas).
+    """The meaning of a config of a kind of resource ("topic", "broker", "group"; "user" and "ip" for quotas).
 
     server_config: for a topic config, the name of its default in server.properties.
     """
@@ -36,7 +40,8 @@ class Explanation:
 
 
 def explain(client: ClusterClient, names: Sequence[str]) -> tuple[list[Explanation], list[str]]:
-    """Return the meaning of each name for brokers, topics and quotas, and warnings about what could not be read.
+    """Return the meaning of each name for brokers, topics, groups, client metrics subscriptions and quotas, and
+    warnings about what could not be read.
 
     Raises NotFound for an unknown name; Refused, NotAuthorized or OperationFailed if the name may belong to a resource
     that could not be read; the broker's error if nothing could be read.
@@ -58,14 +63,20 @@ def explain(client: ClusterClient, names: Sequence[str]) -> tuple[list[Explanati
             if isinstance(answer, KctlError):
                 raise answer
         raise OperationFailed("no broker is available")
+    described = next(each for each in answers if each.kind in configs_by_kind)
+    others = _ask_others(client, names, configs_by_kind | quotas)
+    configs_by_kind |= {
+        resource.kind: by_name(answer) for resource, answer in others.items() if not isinstance(answer, KctlError)
+    }
     try:
-        return explanations(
-            names, configs_by_kind | quotas, next(each for each in answers if each.kind in configs_by_kind)
-        ), warnings
+        return explanations(names, configs_by_kind | quotas, described), warnings
     except NotFound as exc:
-        if not warnings:
-            raise
-        raise _incomplete(exc, warnings, answers.values()) from None
+        if warnings:
+            raise _incomplete(exc, warnings, answers.values()) from None
+        hidden = [answer for answer in others.values() if isinstance(answer, NotAuthorized)]
+        if hidden:
+            raise _incomplete(exc, [error.message for error in hidden], hidden) from None
+        raise
 
 
 def _ask(client: ClusterClient) -> tuple[dict[Resource, list[Config] | KctlError], list[str]]:
@@ -80,6 +91,18 @@ def _ask(client: ClusterClient) -> tuple[dict[Resource, list[Config] | KctlError
     if not state.topics:  # configs of topics can only be described for an existing topic
         return answers, ["the cluster has no topic: the configs of topics are unknown"]
     return answers | describe_each(client, [Resource.topic(min(state.topics))], documentation=True), []
+
+
+def _ask_others(
+    client: ClusterClient, names: Sequence[str], known: Mapping[Kind, Mapping[str, Config]]
+) -> dict[Resource, list[Config] | KctlError]:
+    """Return all configs of a group and of a client metrics subscription, or the errors, if a name is still unknown.
+
+    Both need not exist to be described (Kafka 4.0; ConfigHelper.describeConfigs).
+    """
+    if all(any(find_key(configs, name) for configs in known.values()) for name in names):
+        return {}
+    return describe_each(client, [Resource(kind, _ANY_NAME) for kind in _OTHERS], documentation=True)
 
 
 def _incomplete(absent: NotFound, warnings: Sequence[str], answers: Iterable[object]) -> KctlError:

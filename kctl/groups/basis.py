@@ -1,4 +1,4 @@
-"""The facts behind planned changes to groups: states, members and committed offsets. See kctl.cluster.unchanged.
+"""The facts behind planned changes to groups: states, members and offsets. See kctl.cluster.unchanged.
 
 No response has the generation of a classic group, so its state and members are compared. Newer groups have an epoch.
 """
@@ -9,12 +9,12 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from kctl.cluster.groups.describe import describe_groups
-from kctl.cluster.groups.model import SHARE, Group
+from kctl.cluster.groups.model import Group
 from kctl.cluster.unchanged import Basis, ObjectFacts, topics
-from kctl.errors import KctlError, NotFound
-from kctl.groups.delete import DeletedGroup, DeletedOffset
+from kctl.errors import NotFound
+from kctl.groups.delete import DeletedGroup, DeletedOffset, present_offsets
 from kctl.groups.remove_members import RemovedMember
-from kctl.groups.reset import OffsetChange, fetch_commits
+from kctl.groups.reset import OffsetChange
 from kctl.model import TopicPartition
 
 if TYPE_CHECKING:
@@ -73,13 +73,7 @@ def _offsets(client: ClusterClient, before: Offsets, *, whole: bool = False, mem
         for error in current.failed_groups.values():
             if not isinstance(error, NotFound):
                 raise error
-        committed = [name for name, group in current.groups.items() if group.type != SHARE]
-        coordinators = {name: group.coordinator for name, group in current.groups.items()}
-        offsets: dict[str, dict[TopicPartition, int | None]] = {name: {} for name in before}
-        for name, commits in fetch_commits(client, committed, coordinators=coordinators).items():
-            if isinstance(commits, KctlError):
-                raise commits
-            offsets[name] = {tp: commit.offset for tp, commit in commits.items()}
+        offsets: Offsets = {name: {} for name in before} | present_offsets(client, current.groups)
         return _facts(current.groups, offsets, before, whole=whole, members=members)
 
     return Basis(_facts(described.groups, before, before, whole=whole, members=members), read_facts)

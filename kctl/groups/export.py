@@ -10,7 +10,7 @@ from kctl.cluster.groups.model import SHARE
 from kctl.cluster.groups.names import describe_existing
 from kctl.cluster.rights import refuse_hidden_topics
 from kctl.errors import KctlError, Reason, Refused
-from kctl.groups.reset import fetch_commits
+from kctl.groups.group_offsets import fetch_commits
 from kctl.groups.topic_choice import TopicChoice, matching
 
 if TYPE_CHECKING:
@@ -38,7 +38,12 @@ def exported(client: ClusterClient, groups: Sequence[str], choices: Sequence[Top
     described = describe_existing(client, groups)
     for group in described.values():
         if group.type == SHARE:
-            raise Refused(f"{group.group!r} is a share group, which has no committed offsets", reason=Reason.WRONG_TYPE)
+            raise Refused(
+                f"{group.group!r} is a share group, which has no committed offsets",
+                hint="to save its start offsets, save a plan: kctl group reset-offsets GROUP --all-topics --to-current"
+                " --dry-run -o json",
+                reason=Reason.WRONG_TYPE,
+            )
     if not choices:
         refuse_hidden_topics(client, hint="use --topic to select topics that this user may describe")
     coordinators = {name: group.coordinator for name, group in described.items()}

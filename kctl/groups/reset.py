@@ -1,24 +1,27 @@
-"""Reset a group's committed offsets: plan from the current offsets, commit, and verify."""
+"""Reset a group's offsets: plan from the current offsets, commit, and verify.
+
+The offsets are committed offsets, or the start offsets of a share group.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kctl.base.grouping import grouped
 from kctl.base.outcomes import ItemResult
-from kctl.cluster.groups.coordinators import ask_coordinators
 from kctl.cluster.groups.describe import describe_groups
 from kctl.cluster.groups.model import SHARE, WITHOUT_MEMBERS, Group
 from kctl.cluster.groups.names import missing_groups
 from kctl.cluster.log_offsets import LogOffsets, read_log_offsets, read_offsets_at
-from kctl.cluster.offsets import Commit, fetch_commits_each
+from kctl.cluster.offsets import Commit
 from kctl.cluster.rights import refuse_hidden_topics
 from kctl.errors import KctlError, NotFound, OperationFailed, Reason, Refused
-from kctl.groups.commit import OffsetToCommit, commit_offsets
-from kctl.groups.open_commits import open_commits
+from kctl.groups.commit import OffsetToCommit
+from kctl.groups.group_offsets import read_current, read_offsets, unsettled_offsets, write_offsets
 from kctl.groups.reset_rules import ResetTarget, To, new_offset, read_again, skipped
+from kctl.groups.streams_topics import remaining_internal_topics
 from kctl.groups.topic_choice import TopicChoice, chosen_partitions, matching
 from kctl.model import TopicPartition
 
@@ -62,12 +65,15 @@ class ResetPlan:
     """A planned reset.
 
     rows: sorted by group, topic, partition. active: groups with members, whose offsets cannot be set. coordinators: of
-    existing groups, which saves the lookup.
+    existing groups, which saves the lookup. share: the share groups, also those to create. internal_topics: of streams
+    groups, the topics that keep state from before the reset.
     """
 
     rows: list[OffsetChange]
     active: dict[str, Group] = field(default_factory=dict)
     coordinators: dict[str, int] = field(default_factory=dict)
+    share: frozenset[str] = frozenset()
+    internal_topics: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def todo(self) -> list[OffsetChange]:
@@ -125,24 +131,29 @@ def plan_reset(
     *,
     offsets: ExplicitOffsets | None = None,
     create: bool = False,
+    create_share: bool = False,
 ) -> ResetPlan:
     """Return the new offsets of `groups`: for the selected partitions, else those in `offsets`, else all commits.
 
-    offsets: for To.GIVEN, by group. create: accept groups that do not exist; the first commit creates them. Raises
-    NotFound for unknown groups, topics and partitions, Refused for share groups and if there is nothing to reset,
-    NotAuthorized if all commits are selected and brokers may omit some.
+    offsets: for To.GIVEN, by group. create: accept groups that do not exist; the first commit creates them, as classic
+    groups or, with create_share, as share groups. "All commits" are the start offsets of a share group, and leave out
+    the internal topics of a streams group. Raises NotFound for unknown groups, topics and partitions, Refused if there
+    is nothing to reset, NotAuthorized if all commits are selected and brokers may omit some.
     """
     described = _existing(client, groups, create=create)
+    share = frozenset(name for name in groups if (described[name].type == SHARE if name in described else create_share))
     if offsets is None and not choices:
         refuse_hidden_topics(client, hint="nothing was changed; use --topic with topics that this user may describe")
-    committed = _committed(client, described)
+    current = read_current(client, described)
     fixed = chosen_partitions(client, choices) if choices and offsets is None else None
     partitions: dict[str, list[TopicPartition]] = {}
     for group in groups:
         if fixed is not None:
             partitions[group] = fixed
         else:
-            partitions[group] = matching(committed[group] if offsets is None else offsets.get(group, {}), choices)
+            partitions[group] = matching(
+                current.readable[group] if offsets is None else offsets.get(group, {}), choices
+            )
         if not partitions[group]:
             refuse_active({name: each for name, each in described.items() if is_active(each)})
             raise Refused(
@@ -152,19 +163,26 @@ def plan_reset(
             )
     logs = _Logs(client, {tp for tps in partitions.values() for tp in tps}, target)
     coordinators = {name: group.coordinator for name, group in described.items()}
-    in_transactions = open_commits(client, partitions, coordinators=coordinators)
+    in_transactions = unsettled_offsets(client, partitions, share, coordinators)
     rows = [
         _check_transaction(
             _row(
-                group, tp, target, committed[group].get(tp), logs, offsets[group][tp] if offsets is not None else None
+                group, tp, target, current.committed[group].get(tp), logs,
+                offsets[group][tp] if offsets is not None else None,
+                share=_ShareState(current.lags[group].get(tp)) if group in share else None,
             ),
-            tp in in_transactions[group],
+            tp in in_transactions.get(group, ()),
         )
         for group in sorted(partitions)
         for tp in sorted(partitions[group])
-    ]
+    ]  # fmt: skip
     active = {name: group for name, group in described.items() if is_active(group)}
-    return ResetPlan(rows, active, coordinators)
+    internal = {name: topics for name in groups if (topics := _internal_topics(client, described.get(name)))}
+    return ResetPlan(rows, active, coordinators, share, internal)
+
+
+def _internal_topics(client: ClusterClient, group: Group | None) -> tuple[str, ...]:
+    return () if group is None else remaining_internal_topics(client, group)
 
 
 def _check_transaction(row: OffsetChange, in_transaction: bool) -> OffsetChange:
@@ -189,30 +207,7 @@ def _existing(client: ClusterClient, groups: Sequence[str], *, create: bool) -> 
     for name, error in described.failed_groups.items():
         if name not in missing:
             raise error
-    share = [name for name, group in described.groups.items() if group.type == SHARE]
-    if share:
-        raise Refused(
-            f"{share[0]!r} is a share group, which has no committed offsets",
-            hint="nothing was changed",
-            reason=Reason.WRONG_TYPE,
-        )
     return described.groups
-
-
-def _committed(client: ClusterClient, groups: Mapping[str, Group]) -> dict[str, dict[TopicPartition, Commit]]:
-    """Return what each group has committed; nothing for a group that does not exist."""
-    coordinators = {name: group.coordinator for name, group in groups.items()}
-    committed: dict[str, dict[TopicPartition, Commit]] = _Empty()
-    for name, answer in fetch_commits(client, list(groups), coordinators=coordinators).items():
-        if isinstance(answer, KctlError):
-            raise answer
-        committed[name] = answer
-    return committed
-
-
-class _Empty(dict[str, dict[TopicPartition, Commit]]):
-    def __missing__(self, key: str) -> dict[TopicPartition, Commit]:
-        return {}
 
 
 class _Logs:
@@ -229,6 +224,16 @@ class _Logs:
         self.errors |= {tp: error.message for tp, error in unread.items()}
 
 
+class _ShareState(NamedTuple):
+    """The reported lag of a share group in a partition. None: unknown."""
+
+    lag: int | None
+
+    def delivered(self, start: int, log: LogOffsets) -> bool:
+        """Return True if records after the start offset may be done, so that a reset to it changes something."""
+        return self.lag is None or self.lag != log.end - start
+
+
 def _row(
     group: str,
     tp: TopicPartition,
@@ -236,26 +241,29 @@ def _row(
     commit: Commit | None,
     logs: _Logs,
     explicit: OffsetToCommit | None,
+    *,
+    share: _ShareState | None = None,
 ) -> OffsetChange:
     old = commit.offset if commit else None
+    if explicit is not None and share is not None:
+        explicit = explicit._replace(metadata="")  # share groups have no metadata
     log = logs.ends.get(tp)
     error = logs.errors.get(tp)
     if log is None or error is not None:
         return _failed(group, tp, old, log, error or "its log offsets are missing in the response")
     try:
-        new = new_offset(target, old, log, at_time=logs.at.get(tp), explicit=explicit.offset if explicit else None)
+        new = new_offset(
+            target, old, log, at_time=logs.at.get(tp), explicit=explicit.offset if explicit else None,
+            noun="commit" if share is None else "start offset",
+        )  # fmt: skip
     except Refused as exc:
         return _failed(group, tp, old, log, exc.message)
-    # No metadata in a file: keep the committed metadata.
-    other_metadata = (
-        explicit is not None and bool(explicit.metadata) and commit is not None and commit.metadata != explicit.metadata
-    )
-    same = new.offset == old
+    change = "" if new.offset != old else _other_change(target, new.offset, log, commit, explicit, share)
     return OffsetChange(
         group=group,
         topic=tp.topic,
         partition=tp.partition,
-        result=ItemResult.UNCHANGED if same and not other_metadata else ItemResult.WOULD_RESET,
+        result=ItemResult.UNCHANGED if change is None else ItemResult.WOULD_RESET,
         old_offset=old,
         new_offset=new.offset,
         difference=None if old is None else new.offset - old,
@@ -264,8 +272,25 @@ def _row(
         log_start_offset=log.start,
         log_end_offset=log.end,
         metadata=explicit.metadata if explicit else "",
-        note=new.note or ("only the metadata differs" if same and other_metadata else None),
+        note=new.note or change or None,
     )
+
+
+def _other_change(
+    target: ResetTarget,
+    offset: int,
+    log: LogOffsets,
+    commit: Commit | None,
+    explicit: OffsetToCommit | None,
+    share: _ShareState | None,
+) -> str | None:
+    """Return what a reset to the current offset changes; None if it changes nothing."""
+    # No metadata in a file: keep the committed metadata.
+    if explicit is not None and explicit.metadata and commit is not None and commit.metadata != explicit.metadata:
+        return "only the metadata differs"
+    if share is not None and target.to is not To.CURRENT and share.delivered(offset, log):
+        return "records after it become available again"
+    return None
 
 
 def _failed(group: str, tp: TopicPartition, old: int | None, log: LogOffsets | None, error: str) -> OffsetChange:
@@ -286,10 +311,10 @@ def apply_reset(client: ClusterClient, plan: ResetPlan) -> tuple[list[OffsetChan
         group: {_tp(row): OffsetToCommit(row.new_offset or 0, row.metadata) for row in rows}
         for group, rows in by_group.items()
     }
-    outcomes = commit_offsets(client, offsets, coordinators=plan.coordinators)
-    commits = fetch_commits(client, list(by_group), coordinators=plan.coordinators)
+    outcomes = write_offsets(client, offsets, plan.share, plan.coordinators)
+    commits = read_offsets(client, list(by_group), plan.share, plan.coordinators)
     results = [
-        _read_back(row, outcomes[row.group].get(_tp(row)), commits[row.group])
+        _read_back(row, outcomes[row.group].get(_tp(row)), commits[row.group], share=row.group in plan.share)
         if row.result is ItemResult.WOULD_RESET
         else (row, None)
         for row in plan.rows
@@ -300,10 +325,10 @@ def apply_reset(client: ClusterClient, plan: ResetPlan) -> tuple[list[OffsetChan
 def _refuse_stale(client: ClusterClient, plan: ResetPlan) -> None:
     """Raise Refused if a consumer has committed since the plan was made, e.g. while the confirmation prompt waited."""
     by_group = {group: [_tp(row) for row in rows] for group, rows in grouped(plan.todo, lambda row: row.group).items()}
-    now = fetch_commits(client, list(by_group), coordinators=plan.coordinators)
-    in_transactions = open_commits(client, by_group, coordinators=plan.coordinators)
+    now = read_offsets(client, list(by_group), plan.share, plan.coordinators)
+    in_transactions = unsettled_offsets(client, by_group, plan.share, plan.coordinators)
     for row in plan.todo:
-        if _tp(row) in in_transactions[row.group]:
+        if _tp(row) in in_transactions.get(row.group, ()):
             raise Refused(
                 f"{row.topic}-{row.partition} of group {row.group!r}: {_IN_TRANSACTION}",
                 hint=_WAIT,
@@ -314,10 +339,11 @@ def _refuse_stale(client: ClusterClient, plan: ResetPlan) -> None:
             raise commits
         commit = commits.get(_tp(row))
         if (commit.offset if commit else None) != row.old_offset:
-            now_text = "no commit" if commit is None else commit.offset
+            verb, none = ("moved", "no start offset") if row.group in plan.share else ("committed", "no commit")
+            before, after = row.old_offset, commit.offset if commit else None
             raise Refused(
-                f"group {row.group!r} has committed since the plan was made: {row.topic}-{row.partition} had "
-                f"{'no commit' if row.old_offset is None else row.old_offset}, now {now_text}",
+                f"group {row.group!r} has {verb} since the plan was made: {row.topic}-{row.partition} had "
+                f"{none if before is None else before}, now {none if after is None else after}",
                 hint="nothing was changed; run the command again to plan from the current offsets",
                 reason=Reason.CHANGED_MEANWHILE,
             )
@@ -328,24 +354,24 @@ def _tp(row: OffsetChange) -> TopicPartition:
 
 
 def _read_back(
-    row: OffsetChange, error: KctlError | None, commits: Mapping[TopicPartition, Commit] | KctlError
+    row: OffsetChange,
+    error: KctlError | None,
+    commits: Mapping[TopicPartition, Commit] | KctlError,
+    *,
+    share: bool = False,
 ) -> tuple[OffsetChange, KctlError | None]:
     """Return the row with its result, and the error if it failed."""
     if isinstance(commits, KctlError):
-        error = error or OperationFailed(f"committed, but not verified: {commits.message}")
+        error = error or OperationFailed(f"{'set' if share else 'committed'}, but not verified: {commits.message}")
         return replace(row, result=ItemResult.FAILED, error=error.message), error
     commit = commits.get(_tp(row))
     if commit is not None and (commit.offset, commit.metadata) == (row.new_offset, row.metadata):
         return replace(row, result=ItemResult.RESET), None
-    now = "nothing is committed" if commit is None else f"{commit.offset} {commit.metadata}".rstrip() + " is committed"
+    if share:
+        now = "there is no start offset" if commit is None else f"the start offset is {commit.offset}"
+    elif commit is None:
+        now = "nothing is committed"
+    else:
+        now = f"{commit.offset} {commit.metadata}".rstrip() + " is committed"
     error = error or OperationFailed(f"{now} instead")
     return replace(row, result=ItemResult.FAILED, error=error.message), error
-
-
-def fetch_commits(
-    client: ClusterClient, groups: Sequence[str], *, coordinators: Mapping[str, int] | None = None
-) -> dict[str, dict[TopicPartition, Commit] | KctlError]:
-    """Return everything that each group has committed. coordinators: known coordinators."""
-    return ask_coordinators(
-        client, groups, lambda by_node: fetch_commits_each(client, by_node), coordinators=coordinators
-    )

@@ -85,23 +85,24 @@ def new_offset(
     *,
     at_time: int | None = None,
     explicit: int | None = None,
+    noun: str = "commit",
 ) -> NewOffset:
     """Return the new offset of a partition with this commit and this log.
 
-    at_time: the first offset of To.TIME, -1 if no message is that recent. explicit: the offset of To.GIVEN. Raises
-    Refused if there is no commit to start from.
+    at_time: the first offset of To.TIME, -1 if no message is that recent. explicit: the offset of To.GIVEN. noun: what
+    `committed` is called in messages. Raises Refused if there is no commit to start from.
     """
     if target.to is To.EARLIEST:
         return NewOffset(log.start)
     if target.to is To.LATEST:
         return NewOffset(log.end)
     if target.to is To.CURRENT:
-        return NewOffset(committed) if committed is not None else NewOffset(log.end, "no commit: set to the log end")
+        return NewOffset(committed) if committed is not None else NewOffset(log.end, f"no {noun}: set to the log end")
     if target.to is To.TIME:
         return _at(target.value, at_time, log)
     if target.to is To.SHIFT:
         if committed is None:
-            raise Refused("no commit to shift", reason=Reason.NOTHING_TO_DO)
+            raise Refused(f"no {noun} to shift", reason=Reason.NOTHING_TO_DO)
         return within_log(committed + target.value, log)
     return within_log(target.value if target.to is To.OFFSET else explicit or 0, log)
 

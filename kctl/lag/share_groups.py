@@ -31,9 +31,9 @@ def read_start_offsets(
     client: ClusterClient, groups: Mapping[str, Group], failed: dict[str, str]
 ) -> dict[str, tuple[StartOffset, ...]]:
     """Return the start offsets of the share groups in `groups`; `failed` receives the reason for each failure."""
-    share = {name: group for name, group in groups.items() if group.type == SHARE}
+    share = {name: group.coordinator for name, group in groups.items() if group.type == SHARE}
     starts: dict[str, tuple[StartOffset, ...]] = {}
-    for name, response in fetch_start_offsets(client, share).items() if share else ():
+    for name, response in fetch_start_offsets(client, share, coordinators=share).items() if share else ():
         if isinstance(response, NotSupported):
             failed[name] = f"{name}: cannot read its start offsets: {response.message}"
         elif isinstance(response, KctlError):

@@ -34,6 +34,10 @@ TOOLS = {
     "kafka-transactions": "org.apache.kafka.tools.TransactionsCommand",
     "kafka-broker-api-versions": "kafka.admin.BrokerApiVersionsCommand",
 }
+TOOLS_OF_4 = {
+    "kafka-share-groups": "org.apache.kafka.tools.consumer.group.ShareGroupCommand",
+    "kafka-streams-groups": "org.apache.kafka.tools.streams.StreamsGroupCommand",
+}
 SUBCOMMANDS = {"kafka-transactions": ("list", "describe", "describe-producers", "abort", "find-hanging")}
 SHELL = "org.apache.zookeeper.ZooKeeperMain"
 
@@ -74,6 +78,12 @@ def test_every_option_of_the_tool_has_a_row(tool: str, kafka_home: Path) -> None
         options |= set(_OPTION.findall(java(kafka_home, TOOLS[tool], subcommand, "--help")))
     assert len(options) >= 4, has
     assert left(tool) == options
+
+
+@pytest.mark.parametrize("tool", TOOLS_OF_4)
+def test_every_option_of_a_tool_of_kafka_4_has_a_row(tool: str, kafka_4_home: Path) -> None:
+    has = java(kafka_4_home, TOOLS_OF_4[tool], "--help")
+    assert left(tool) == set(_OPTION.findall(has)), has
 
 
 def test_every_command_of_zookeepers_shell_has_a_row(kafka_home: Path) -> None:

@@ -14,7 +14,7 @@ READING = {
     "playbook status",
     "topic list", "topic describe", "topic offsets", "topic export", "topic watch",
     "topic reassign show", "topic reassign status", "topic reassign verify",
-    "config get", "config explain", "config diff",
+    "config list", "config get", "config explain", "config diff",
     "zk ls", "zk get", "zk tree", "zk stat", "zk acl", "zk watch",
     "leader status",
     "broker list", "broker describe", "broker config", "broker log-dirs", "broker api-versions", "broker features",

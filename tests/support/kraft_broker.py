@@ -16,7 +16,7 @@ from pathlib import Path
 from kctl_testing import free_ports
 from kraft_process import KraftProcess
 
-VERSION = "4.3.1"
+VERSION = "4.4.0"
 
 
 @dataclass(frozen=True)

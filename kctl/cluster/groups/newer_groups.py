@@ -6,7 +6,7 @@ kafka-python lacks these messages. Its classes are generated from the definition
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -160,12 +160,14 @@ class StartOffsets(NamedTuple):
     unread: dict[TopicPartition, KctlError]
 
 
-def fetch_start_offsets(client: ClusterClient, groups: Mapping[str, Group]) -> dict[str, StartOffsets | KctlError]:
+def fetch_start_offsets(
+    client: ClusterClient, groups: Collection[str], *, coordinators: Mapping[str, int] | None = None
+) -> dict[str, StartOffsets | KctlError]:
     """Return the start offsets of share groups, by one DescribeShareGroupOffsets to each coordinator (Kafka 4.1).
 
-    The value is a KctlError for a group that failed, also with NotSupported.
+    The value is a KctlError for a group that failed, also with NotSupported. coordinators: known coordinators, which
+    saves the lookup.
     """
-    coordinators = {name: group.coordinator for name, group in groups.items()}
     try:
         return ask_coordinators(client, groups, partial(_ask_offsets, client), coordinators=coordinators)
     except NotSupported as exc:

@@ -401,6 +401,16 @@ class DeleteGroupsRequest(ApiMessage):
         max_version: int | None = ...,
     ) -> None: ...
 
+class ListConfigResourcesRequest(ApiMessage):
+    def __init__(
+        self,
+        *,
+        resource_types: Sequence[int] = ...,
+        version: int | None = ...,
+        min_version: int | None = ...,
+        max_version: int | None = ...,
+    ) -> None: ...
+
 class ListGroupsRequest(ApiMessage):
     def __init__(
         self,

@@ -49,6 +49,7 @@ ELSEWHERE = {
     "topic reassign show", "topic reassign verify",  # of a plan: reassign/
     "acl list", "acl explain",  # rights/test_access.py
     "transaction describe",  # transactions/test_transactions.py
+    "config list",  # brokers without ZooKeeper: kraft/test_configs.py
     "segment dump", "segment find", "segment stats", "segment diff",
     "history lag", "history retention", "history trends", "history report",  # unit/history/, history/
     "spark lag", "spark retention", "spark trends", "spark report",

@@ -49,6 +49,7 @@ ELSEWHERE = {
     "transaction abort": "an open transaction",
     "transaction producers": "an open transaction",
     "playbook resume": "a run that ended early: playbook/test_run.py, playbook/test_killed.py",
+    "config list": "brokers without ZooKeeper: kraft/test_configs.py",
     "topic create": "the fixture `prepared` runs it",
     "topic watch": "runs until Ctrl-C",
     "cluster export": "refuses to replace its own file: cluster/test_export.py",

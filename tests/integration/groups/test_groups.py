@@ -286,7 +286,7 @@ def test_delete_groups(kctl: Kctl, admin: Admin, group: str, filled: str) -> Non
     admin.commit(other, filled, {1: 1})
     planned = kctl.json("group", "delete", group, other, "--dry-run")
     assert [list(row) for row in planned] == [
-        ["group", "result", "state", "type", "topic_count", "offsets", "error"]
+        ["group", "result", "state", "type", "topic_count", "offsets", "error", "internal_topics"]
     ] * 2
     assert planned[0]["offsets"][1] == {
         "group": group, "topic": filled, "partition": 2, "result": "would delete", "committed_offset": 8, "error": None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,29 @@ def test_groups_have_configs(at: Kctl) -> None:
     assert "\x1b" not in at.ok("config", "get", group, "-o", "wide").out
     (back,) = at.json("config", "unset", group, "consumer.session.timeout.ms", "--yes")
     assert (back["result"], back["after"], back["after_source"]) == ("unset", "45000", "default")
+
+
+def test_resources_with_configs_are_listed_and_their_keys_explained(at: Kctl) -> None:
+    metrics, group = f"client-metrics/subscription-{os.getpid()}", f"group/listed-{os.getpid()}"
+    at.ok("config", "set", metrics, "interval.ms=60000", "metrics=org.apache.kafka.consumer.", "--yes")
+    at.ok("config", "set", group, "share.auto.offset.reset=earliest", "--yes")
+    rows = {row["resource"]: row["configs"] for row in at.json("config", "list")}
+    assert rows[metrics] == {"interval.ms": "60000", "metrics": "org.apache.kafka.consumer."}
+    assert rows[group] == {"share.auto.offset.reset": "earliest"}
+    only_groups = {row["resource"] for row in at.json("config", "list", "group")}
+    assert only_groups == {resource for resource in rows if resource.startswith("group/")}
+    shown = [line.split() for line in at.ok("config", "list").out.splitlines()]
+    assert [group, "share.auto.offset.reset", "earliest"] in shown
+    found = {row["name"]: row for row in at.json("config", "explain", "share.auto.offset.reset", "interval.ms")}
+    assert (found["share.auto.offset.reset"]["of"], found["interval.ms"]["of"]) == ("group", "client-metrics")
+    assert "latest" in found["share.auto.offset.reset"]["documentation"]
+    refused = at("config", "set", group, "share.auto.offset.reset=sometimes", "--yes")
+    assert (refused.code, "share.auto.offset.reset" in refused.err) == (4, True), str(refused)
+    for resource in (metrics, group):
+        keys = rows[resource]
+        assert [row["result"] for row in at.json("config", "unset", resource, *keys, "--yes")] == ["unset"] * len(keys)
+    left = {row["resource"] for row in at.json("config", "list")}
+    assert not left & {metrics, group}
 
 
 def test_a_secret_is_taken_and_never_shown(at: Kctl, tmp_path: Path) -> None:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import kraft_broker
+from group_admin import Admin
 from java_tools import java_tool
 from kctl.deploy.runtime.runtime import ensure_runtime
 from kctl.protocol.client import connect
 from kctl.protocol.target import Target
-from kctl_testing import Kctl
+from kctl_testing import Kctl, eventually
 from streams_member import StreamsMember, heartbeat_messages, streams_member
 
 _TOOL = "org.apache.kafka.tools.streams.StreamsGroupCommand"
@@ -101,3 +104,45 @@ def test_changes_wait_until_it_is_empty(kctl: Kctl, topics: tuple[str, str], mem
     assert [(row["partition"], row["result"]) for row in rows] == [(0, "reset"), (1, "reset"), (2, "reset")]
     (gone,) = kctl.json("group", "delete", GROUP, "--yes")
     assert (gone["type"], gone["result"]) == ("streams", "deleted")
+
+
+def test_a_reset_sets_the_input_and_names_the_internal_topics(
+    kctl: Kctl, kraft: str, tmp_path: Path, topics: tuple[str, str]
+) -> None:
+    """As kafka-streams-groups with --all-input-topics: the offsets of the repartition topic are not set."""
+    app = f"kraft-streams-{os.getpid()}-app"
+    repartition, changelog = f"{app}-key-repartition", f"{app}-count-changelog"
+    home = ensure_runtime(kraft_broker.VERSION).libs.parent
+    messages = heartbeat_messages(home / "libs" / f"kafka-clients-{kraft_broker.VERSION}.jar", tmp_path)
+    info = partial(messages[0].Topology.Subtopology.TopicInfo, replication_factor=0, topic_configs=[])
+    parts = {
+        "0": {"source_topics": [topics[1]], "repartition_sink_topics": [repartition]},
+        "1": {
+            "repartition_source_topics": [info(name=repartition, partitions=1)],
+            "state_changelog_topics": [info(name=changelog, partitions=0)],
+        },
+    }
+    with connect(Target("tests", (kraft,))) as client, streams_member(client, messages[0], app, parts):
+        eventually(
+            lambda: {repartition, changelog} <= {row["topic"] for row in kctl.json("topic", "list")},
+            seconds=60, what="the coordinator created the internal topics",
+        )  # fmt: skip
+    for topic in (topics[1], repartition):
+        kctl.ok("group", "reset-offsets", app, "--topic", topic, "--to-latest", "--yes")
+    Admin(kraft).fill(topics[1], partitions=1, records=3)
+    options = ("--to-latest", "--dry-run")
+    plan = kctl.ok("group", "reset-offsets", app, "--all-topics", *options, "-o", "kafka")
+    written = java_tool(
+        home, _TOOL, "--bootstrap-server", kraft, "--reset-offsets", "--group", app, "--all-input-topics", *options,
+        "--export",
+    )  # fmt: skip
+    assert plan.out.split() == written.replace('"', "").split() == [f"{topics[1]},0,3"]
+    said = " ".join(plan.err.split())
+    assert "keeps its state and its intermediate records in 2 topics; to compute them again" in said
+    assert f"kctl topic delete {changelog} {repartition}" in said
+    (gone,) = kctl.json("group", "delete", app, "--dry-run")
+    assert gone["internal_topics"] == [changelog, repartition]
+    kctl.ok("topic", "delete", changelog, repartition, "--yes")
+    done = kctl.ok("group", "reset-offsets", app, "--all-topics", "--to-latest", "--yes")
+    assert ("reset" in done.out, "intermediate records" in done.err) == (True, False)
+    kctl.ok("group", "delete", app, "--yes")

@@ -29,9 +29,9 @@ from kctl.errors import (
     Refused,
     UsageError,
 )
-from kctl.groups import delete, export, overview, remove_members, reset
+from kctl.groups import delete, export, group_offsets, overview, remove_members, reset
 from kctl.groups.commit import OffsetToCommit
-from kctl.groups.delete import DeletedGroup, DeletedOffset
+from kctl.groups.delete import DeletedGroup, DeletedOffset, OffsetDeletion
 from kctl.groups.remove_members import RemovedMember
 from kctl.groups.reset import OffsetChange, ResetPlan, apply_reset
 from kctl.groups.reset_rules import ResetTarget, To
@@ -78,9 +78,9 @@ class Coordinator:
         return {group: self.unsettled & set(each) for group, each in partitions.items()}
 
     def serve(self, patch: pytest.MonkeyPatch) -> Coordinator:
-        patch.setattr(reset, "fetch_commits", self.fetch_commits)
-        patch.setattr(reset, "commit_offsets", self.commit_offsets)
-        patch.setattr(reset, "open_commits", self.open_commits)
+        patch.setattr(group_offsets, "fetch_commits", self.fetch_commits)
+        patch.setattr(group_offsets, "commit_offsets", self.commit_offsets)
+        patch.setattr(group_offsets, "open_commits", self.open_commits)
         return self
 
 
@@ -191,7 +191,7 @@ def test_offsets_deleted_and_not_read_back_are_no_refusal(monkeypatch: pytest.Mo
     monkeypatch.setattr(delete, "ask_coordinators", lambda *_: {"g": {T0: None, T1: FORBIDDEN}})
     monkeypatch.setattr(delete, "fetch_commits", lambda *_: {"g": GONE})
     plan = [DeletedOffset("g", "t", number, ItemResult.WOULD_DELETE, 5) for number in (0, 1)]
-    done, errors = delete.delete_offsets(NOBODY, "g", plan)
+    done, errors = delete.delete_offsets(NOBODY, OffsetDeletion("g", plan))
     with pytest.raises(OperationFailed, match="not verified"):
         judge_changes(done, errors, what="deleted")
 
