@@ -159,7 +159,8 @@ def api_versions(
 def features(ctx: typer.Context, ids: Ids = None) -> None:
     """Show supported features and their finalized levels.
 
-    Brokers in ZooKeeper mode report none, or only the features of their release.
+    This is the view of each broker; for the whole cluster, use kctl feature list. Brokers in ZooKeeper mode report
+    none, or only the features of their release.
 
     # Show the features of all brokers
     kctl broker features

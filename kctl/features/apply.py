@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from kctl.base.deadline import Deadline
 from kctl.base.text import some_of
-from kctl.errors import KctlError, OperationFailed, OutcomeUnknown, Reason
-from kctl.features.facts import read_finalized
+from kctl.cluster.unchanged import Basis, ObjectFacts
+from kctl.errors import ConnectionTimedOut, KctlError, OperationFailed, OutcomeUnknown, Reason
+from kctl.features.facts import read_levels, read_levels_of_each
 from kctl.features.levels import ELR_VERSION, level_name
 from kctl.features.min_insync_replicas import min_isr_warnings
 from kctl.features.plan import FeaturePlan
-from kctl.protocol.codes import ApiKey
+from kctl.protocol.codes import ApiKey, ErrorCode
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
@@ -30,10 +31,26 @@ def check(client: ClusterClient, plan: FeaturePlan) -> FeaturePlan:
     """
     if not plan.changed:
         return plan
-    _send(client, plan, timeout_s=client.timeout_s, validate_only=True)
+    try:
+        _send(client, plan, timeout_s=client.timeout_s, validate_only=True)
+    except ConnectionTimedOut as exc:
+        hint = "the metadata quorum may have no leader; see `kctl controller`"
+        raise exc.reworded(f"{exc.message}; nothing was changed", hint=hint) from None
     if not plan.raises_to(ELR_VERSION, 1):
         return plan
     return replace(plan, warnings=(*plan.warnings, *min_isr_warnings(client)))
+
+
+def unchanged(client: ClusterClient, plan: FeaturePlan) -> Basis:
+    """Return the levels behind the plan, to be compared again after the confirmation."""
+
+    names = [each.feature for each in plan.changes]
+
+    def read_facts() -> ObjectFacts:
+        levels = read_levels(client)
+        return {"the cluster": {name: level_name(name, levels.get(name, 0)) for name in names}}
+
+    return Basis({"the cluster": {each.feature: each.before_name for each in plan.changes}}, read_facts)
 
 
 def apply(client: ClusterClient, plan: FeaturePlan, *, timeout_s: float) -> FeaturePlan:
@@ -67,7 +84,7 @@ def apply(client: ClusterClient, plan: FeaturePlan, *, timeout_s: float) -> Feat
 def _not_yet(client: ClusterClient, plan: FeaturePlan) -> str | None:
     """Return which levels are not in force on some live broker; None if all are."""
     try:
-        finalized = read_finalized(client)
+        finalized = read_levels_of_each(client)
     except KctlError as exc:
         return f"the levels cannot be read: {exc.message}"
     if not finalized:
@@ -104,7 +121,9 @@ def _check(answer: Any) -> None:
 
     if answer.error_code:
         message = (answer.error_message or "").removeprefix(_ALL_REFUSED)
-        raise error_for(answer.error_code, message, subject="the features")
+        denied = answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        hint = "requires the ACL operation ALTER on the cluster" if denied else None
+        raise error_for(answer.error_code, message, subject="the features", hint=hint)
     for row in getattr(answer, "results", None) or ():
         if row.error_code:
             raise error_for(row.error_code, row.error_message, subject=row.feature)

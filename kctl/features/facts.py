@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ from kctl.cluster.api_versions import (
     parse_api_versions,
 )
 from kctl.errors import ConnectionTimedOut, KctlError, NotSupported
-from kctl.features.levels import METADATA_VERSION, release_of_level
+from kctl.features.levels import KRAFT_VERSION, METADATA_VERSION, release_of_level
 from kctl.protocol.codes import ApiKey
 from kctl.protocol.quorum import describe_quorum
 
@@ -64,15 +64,15 @@ class NodeFeatures:
 
 @dataclass(frozen=True, slots=True)
 class SilentNode:
-    """A node whose features could not be read, and why."""
+    """A node whose features could not be read, and why. node_id: None for all controllers, if their ids are unknown."""
 
     role: NodeRole
-    node_id: int
+    node_id: int | None
     reason: str
 
     @property
     def name(self) -> str:
-        return f"{self.role} {self.node_id}"
+        return f"the {self.role}s" if self.node_id is None else f"{self.role} {self.node_id}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class ClusterFeatures:
     def names(self) -> tuple[str, ...]:
         """Return all features that a node supports or that are finalized, metadata.version and kraft.version first."""
         found = {name for node in self.nodes for name in node.supported} | set(self.finalized)
-        return tuple(sorted(found, key=lambda name: (name not in (METADATA_VERSION, "kraft.version"), name)))
+        return tuple(sorted(found, key=lambda name: (name != METADATA_VERSION, name != KRAFT_VERSION, name)))
 
 
 def read_features(client: ClusterClient) -> ClusterFeatures:
@@ -109,18 +109,21 @@ def read_features(client: ClusterClient) -> ClusterFeatures:
             "the cluster uses ZooKeeper, which has no features to finalize",
             hint="with ZooKeeper, brokers have inter.broker.protocol.version: `kctl config get broker/1`",
         )
-    brokers = list(client.metadata(()).brokers)
-    answers: dict[tuple[NodeRole, int], BrokerApis | KctlError] = {
-        (NodeRole.BROKER, node): answer for node, answer in fetch_api_versions(client, brokers).items()
-    }
-    errors = [answer for answer in answers.values() if isinstance(answer, KctlError)]
-    if errors and len(errors) == len(answers):
-        raise errors[0]
-    controllers = _ask_controllers(client, set(brokers))
+    answers = _ask_brokers(client)
+    try:
+        controllers = _ask_controllers(client, {node for _, node in answers})
+    except KctlError as exc:  # needs DESCRIBE on the cluster; the active controller checks all controllers itself
+        features = assemble(answers)
+        return replace(features, silent=(*features.silent, SilentNode(NodeRole.CONTROLLER, None, exc.message)))
     return assemble(answers | {(NodeRole.CONTROLLER, node): answer for node, answer in controllers.items()})
 
 
-def read_finalized(client: ClusterClient) -> dict[int, Mapping[str, int]]:
+def read_levels(client: ClusterClient) -> Mapping[str, int]:
+    """Return the finalized levels, from the live brokers alone. Raises the error of a broker if none responds."""
+    return assemble(_ask_brokers(client)).finalized
+
+
+def read_levels_of_each(client: ClusterClient) -> dict[int, Mapping[str, int]]:
     """Return the finalized levels as each live broker that responds knows them."""
     answers = fetch_api_versions(client, list(client.metadata(()).brokers))
     return {node: _finalized(answer) for node, answer in answers.items() if not isinstance(answer, KctlError)}
@@ -164,14 +167,19 @@ def _node(role: NodeRole, node_id: int, apis: BrokerApis) -> NodeFeatures:
     return NodeFeatures(role, node_id, supported, None if highest is None else release_of_level(highest.highest))
 
 
-def _ask_controllers(client: ClusterClient, brokers: Iterable[int]) -> dict[int, BrokerApis | KctlError]:
+def _ask_brokers(client: ClusterClient) -> dict[tuple[NodeRole, int], BrokerApis | KctlError]:
+    answers = fetch_api_versions(client, list(client.metadata(()).brokers))
+    errors = [answer for answer in answers.values() if isinstance(answer, KctlError)]
+    if errors and len(errors) == len(answers):
+        raise errors[0]
+    return {(NodeRole.BROKER, node): answer for node, answer in answers.items()}
+
+
+def _ask_controllers(client: ClusterClient, brokers: Collection[int]) -> dict[int, BrokerApis | KctlError]:
     """Ask the voters that are not brokers, on the controller listener (KIP-919). Their addresses: Kafka 3.9."""
     from kctl.protocol.dialer import Dialer
 
-    try:
-        quorum = describe_quorum(client)
-    except KctlError:
-        return {}  # needs DESCRIBE on the cluster; the active controller checks all controllers itself
+    quorum = describe_quorum(client, timeout_s=_ASK_S)
     if quorum is None:
         return {}
     dialer = Dialer(client.target.security, controllers=True)

@@ -41,11 +41,19 @@ class ChangeType(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class CrossedLevel:
+    """A level that a change puts in force, or with a downgrade out of force."""
+
+    level: int
+    name: str
+    brings: str
+
+
+@dataclass(frozen=True, slots=True)
 class FeatureChange:
     """A planned change of one feature. before, after: levels, also by name.
 
-    brings: what the levels in between add, or with a downgrade, take away. reversible: a later downgrade to `before` is
-    possible.
+    levels: what changes, level by level. reversible: a later downgrade to `before` is possible.
     """
 
     feature: str
@@ -54,7 +62,7 @@ class FeatureChange:
     after: int
     before_name: str
     after_name: str
-    brings: tuple[str, ...]
+    levels: tuple[CrossedLevel, ...]
     reversible: bool
 
 
@@ -261,22 +269,22 @@ def _change(feature: str, before: int, after: int) -> FeatureChange:
         after=after,
         before_name=level_name(feature, before),
         after_name=level_name(feature, after),
-        brings=tuple(_level_lines(feature, low, high)),
+        levels=tuple(_crossed(feature, low, high)),
         reversible=_reversible(feature, before, after),
     )
 
 
-def _level_lines(feature: str, low: int, high: int) -> Iterable[str]:
-    for level in range(low + 1, min(high, low + 1000) + 1):
+def _crossed(feature: str, low: int, high: int) -> Iterable[CrossedLevel]:
+    for level in known_levels(feature):
         text = brings(feature, level)
-        if text is not None:
-            yield f"{level_name(feature, level)}: {text}"
+        if low < level <= high and text is not None:
+            yield CrossedLevel(level, level_name(feature, level), text)
 
 
 def _reversible(feature: str, before: int, after: int) -> bool:
     if feature == METADATA_VERSION and before < after:
         return lowest_reachable(after) <= before
-    return feature != KRAFT_VERSION
+    return feature != KRAFT_VERSION or before == after
 
 
 def _warnings(changes: Iterable[FeatureChange]) -> Iterable[str]:
@@ -306,4 +314,4 @@ def _no_way_back(change: FeatureChange) -> str:
 
 def _silence(features: ClusterFeatures) -> Iterable[str]:
     for node in features.silent:
-        yield f"{node.name} was not asked for its levels: {node.reason}; the active controller checks its registration"
+        yield f"the levels of {node.name} were not read: {node.reason}; the active controller checks them"

@@ -33,8 +33,13 @@ TOOLS = {
     "kafka-log-dirs": "org.apache.kafka.tools.LogDirsCommand",
     "kafka-transactions": "org.apache.kafka.tools.TransactionsCommand",
     "kafka-broker-api-versions": "kafka.admin.BrokerApiVersionsCommand",
+    "kafka-features": "org.apache.kafka.tools.FeatureCommand",
 }
-SUBCOMMANDS = {"kafka-transactions": ("list", "describe", "describe-producers", "abort", "find-hanging")}
+SUBCOMMANDS = {
+    "kafka-transactions": ("list", "describe", "describe-producers", "abort", "find-hanging"),
+    "kafka-features": ("describe", "upgrade", "downgrade", "disable", "version-mapping", "feature-dependencies"),
+}
+OF_KAFKA_4 = {"kafka-features"}  # for clusters without ZooKeeper, with more options than in 3.9
 SHELL = "org.apache.zookeeper.ZooKeeperMain"
 
 _OPTION = re.compile(r"^(?:  -\w, |  )?(--[a-z][a-z.-]*)", re.MULTILINE)
@@ -67,7 +72,9 @@ def java(kafka_home: Path, *argv: str) -> str:
 
 
 @pytest.mark.parametrize("tool", TOOLS)
-def test_every_option_of_the_tool_has_a_row(tool: str, kafka_home: Path) -> None:
+def test_every_option_of_the_tool_has_a_row(tool: str, kafka_home: Path, request: pytest.FixtureRequest) -> None:
+    if tool in OF_KAFKA_4:
+        kafka_home = request.getfixturevalue("kafka_4_home")
     has = java(kafka_home, TOOLS[tool], "--help")
     options = set(_OPTION.findall(has)) | set(SUBCOMMANDS.get(tool, ()))
     for subcommand in SUBCOMMANDS.get(tool, ()):
