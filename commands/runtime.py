@@ -53,7 +53,9 @@ def install(
     kafka_version: str | None = VERSION,
     archive: str | None = typer.Option(None, metavar="FILE", help="A downloaded release, e.g. kafka_2.13-3.9.2.tgz."),
     sha512: str | None = typer.Option(
-        None, metavar="HEX|FILE", help="SHA-512 of the archive (default: the file beside it, FILE.sha512)."
+        None,
+        metavar="HEX|FILE",
+        help="Expected SHA-512 of the archive, or a file with it (default: ARCHIVE.sha512 beside the archive).",
     ),
     force: bool = typer.Option(False, "--force", help="Reinstall a version that is already complete."),
     dry_run: bool = typer.Option(False, "--dry-run", help="Show what would be done; change nothing."),

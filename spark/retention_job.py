@@ -56,9 +56,9 @@ class RetentionJob:
     def rows(self, by: str) -> list[Any]:
         """Return the report's rows as ROWS[by], sorted."""
         names = ["oldest_timestamp_ms" if name == "oldest_timestamp" else name for name in _names(by)]
-        where = names.index("oldest_timestamp_ms")
+        time_index = names.index("oldest_timestamp_ms")
         result = [
-            ROWS[by](*row[:where], at(row[where]), *row[where + 1 :])
+            ROWS[by](*row[:time_index], at(row[time_index]), *row[time_index + 1 :])
             for row in self._with_times(by).select(*names).collect()
         ]
         keys = [name for name in ("broker", "log_dir", "topic", "partition") if name in names]

@@ -50,7 +50,7 @@ def _packed(value: object) -> bytes:
 
 
 class TaskSource(DataSource):
-    """The base of the classes that `bound` creates."""
+    """The base of the classes that `source_class` creates."""
 
     format: ClassVar[str]
     columns: ClassVar[StructType]
@@ -67,10 +67,10 @@ class TaskSource(DataSource):
         return self.task_reader
 
 
-def bound(name: str, columns: StructType, read_share: ShareReader, shares: Sequence[Any]) -> type[TaskSource]:
+def source_class(name: str, columns: StructType, read_share: ShareReader, shares: Sequence[Any]) -> type[TaskSource]:
     """Return a source for one plan: a new class, which must be pickled by value."""
     attributes = {"format": name, "columns": columns, "task_reader": TaskReader(read_share, shares)}
-    return type(f"Bound_{name}", (TaskSource,), attributes)
+    return type(f"TaskSource_{name}", (TaskSource,), attributes)
 
 
 def load(
@@ -78,7 +78,7 @@ def load(
 ) -> DataFrame:
     """Return the rows of all tasks, in no order across tasks. Each action on the frame reads again."""
     _skip_source_search(spark)
-    spark.dataSource.register(bound(name, columns, read_share, shares))
+    spark.dataSource.register(source_class(name, columns, read_share, shares))
     return spark.read.format(name).load()
 
 
@@ -92,5 +92,5 @@ def _skip_source_search(spark: SparkSession) -> None:
         jvm: Any = spark._jvm  # noqa: SLF001
         manager = getattr(getattr(jvm.org.apache.spark.sql.execution.datasources, "DataSourceManager$"), "MODULE$")
         if manager.dataSourceBuilders().isEmpty():
-            none = jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(jvm.java.util.HashMap())
-            getattr(manager, "dataSourceBuilders_$eq")(jvm.scala.Option.apply(none))
+            no_sources = jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(jvm.java.util.HashMap())
+            getattr(manager, "dataSourceBuilders_$eq")(jvm.scala.Option.apply(no_sources))

@@ -44,8 +44,8 @@ def list_(
 ) -> None:
     """List the loggers of brokers and their effective levels.
 
-    A broker lists a logger only after its code has used it. Loggers with different levels on different brokers have
-    one row per level.
+    A broker lists a logger only after its code has used the logger. If brokers have different levels for a logger,
+    the logger has one row per level.
 
     # List the loggers of one package on broker 1
     kctl broker loggers list --match 'kafka[.]server[.].*' --broker 1

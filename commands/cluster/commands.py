@@ -102,9 +102,9 @@ def emit_nodes(
 
 @app.command("stop")
 def stop(ctx: typer.Context, name: Name, node: Nodes = None, force: Force = False, dry_run: DryRun = False) -> None:
-    """Stop the brokers of a cluster, then ZooKeeper or controllers.
+    """Stop a cluster: brokers, then ZooKeeper or KRaft controllers.
 
-    Brokers shut down gracefully, the controller last.
+    Brokers shut down gracefully. In ZooKeeper mode, the active controller is the last broker to stop.
 
     # Stop all processes without asking
     kctl cluster stop dev --yes
@@ -135,15 +135,15 @@ def stop(ctx: typer.Context, name: Name, node: Nodes = None, force: Force = Fals
 def warm(
     ctx: typer.Context,
     kafka_version: Annotated[
-        str | None, typer.Option(metavar="VERSION", help="Kafka version (default: 3.9.2).")
+        str | None, typer.Option(metavar="VERSION", help="Kafka version (default: that of KAFKA_HOME, else 3.9.2).")
     ] = None,
     kafka_home: Annotated[
         str | None, typer.Option(metavar="DIR", help="Folder of an unpacked Kafka release (default: KAFKA_HOME).")
     ] = None,
 ) -> None:
-    """Create the Java class archives that make clusters start faster.
+    """Create Java class archives, so that clusters start faster.
 
-    Starting a cluster then takes a third less CPU. To create them, a small cluster runs for a few seconds.
+    Cluster starts then need a third less CPU time. To create the archives, kctl runs a small cluster for a few seconds.
 
     # Create the archives for clusters with ZooKeeper
     kctl cluster warm

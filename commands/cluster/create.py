@@ -64,7 +64,10 @@ class CreateArguments:
     ] = None
     kafka_version: Annotated[
         str | None,
-        typer.Option(metavar="VERSION", help="Kafka version (default: 4.4.0 with KRaft, 3.9.2 with ZooKeeper)."),
+        typer.Option(
+            metavar="VERSION",
+            help="Kafka version (default: KAFKA_HOME's, else 4.4.0 with KRaft, 3.9.2 with ZooKeeper).",
+        ),
     ] = None
     kafka_home: Annotated[
         str | None, typer.Option(metavar="DIR", help="Folder of an unpacked Kafka release (default: KAFKA_HOME).")

@@ -20,7 +20,8 @@ Node = Annotated[
     str,
     typer.Argument(
         metavar="NODE",
-        help="A broker id, broker-1, zookeeper-1, controller, zookeeper-leader or leader:TOPIC-PARTITION.",
+        help="A node, e.g. 2, zookeeper-1 or controller-101; or a role: controller (the active one), zookeeper-leader, "
+        "leader:TOPIC-PARTITION.",
         show_default=False,
     ),
 ]

@@ -50,7 +50,7 @@ class RestartArguments:
         int, typer.Option(metavar="N", min=1, help="Maximum number of brokers of one rack that are down at once.")
     ] = 1
     stable_checks: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Consecutive checks with all in sync before the next broker.")
+        int, typer.Option(metavar="N", min=1, help="Consecutive checks that find all replicas in sync, per broker.")
     ] = 3
     stable_interval: Annotated[str, typer.Option(metavar="DURATION", help="Time between these checks.")] = "2s"
     broker_timeout: Annotated[

@@ -33,14 +33,17 @@ def import_(
         typer.Option("--format", metavar="FORMAT", help="properties or kafkactl (default: by file extension)."),
     ] = None,
     sasl_password_env: Annotated[
-        str | None, typer.Option(metavar="VARIABLE", help="Environment variable for the password, instead of a copy.")
+        str | None,
+        typer.Option(metavar="VARIABLE", help="Environment variable with the password, which is then not copied."),
     ] = None,
     ssl_key_password_env: Annotated[
         str | None,
-        typer.Option(metavar="VARIABLE", help="Environment variable for the key password, instead of a copy."),
+        typer.Option(metavar="VARIABLE", help="Environment variable with the key password, which is then not copied."),
     ] = None,
     protected: options.Protected = None,
-    current: Annotated[bool, typer.Option("--use", help="Make it the current context.")] = False,
+    current: Annotated[
+        bool, typer.Option("--use", help="Make the imported context current; the first context always becomes current.")
+    ] = False,
     replace: Annotated[bool, typer.Option("--replace", help="Overwrite existing contexts that differ.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be written, without writing it.")] = False,
 ) -> None:

@@ -21,7 +21,7 @@ from kctl.commands.demo import steps as demo
 from kctl.commands.terminal import output
 from kctl.commands.terminal.interrupts import interrupt_when_terminated
 from kctl.commands.terminal.invocation import invocation
-from kctl.errors import AlreadyExists, ExitCode, OperationFailed
+from kctl.errors import AlreadyExists, ExitCode, OperationFailed, UsageError
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
@@ -33,18 +33,26 @@ def command(
     ctx: typer.Context,
     keep: Annotated[bool, typer.Option("--keep", help="Keep the cluster running at the end.")] = False,
     name: Annotated[str, typer.Option(help="Name of the demo cluster.")] = "demo",
+    layout: Annotated[
+        str, typer.Option(metavar="LAYOUT", help=f"Layout of the cluster: {', '.join(demo.LAYOUTS)}.")
+    ] = "pseudo-distributed",
     spark: Annotated[bool, typer.Option(help="Show the Spark reports (requires pyspark).")] = True,
 ) -> None:
     """Run a tour: a cluster starts, works, loses a broker and recovers.
 
-    Creates a cluster with one ZooKeeper and three brokers. Removes it at the end, also on Ctrl-C, unless --keep is set.
+    Creates a cluster with three brokers. Removes it at the end, also on Ctrl-C, unless --keep is set.
 
     # Run the tour, and keep the cluster for experiments
     kctl demo --keep
+
+    # Run the tour on Kafka 4 without ZooKeeper
+    kctl demo --layout kraft-combined
     """
     from kctl.deploy import store
 
     inv = invocation(ctx)
+    if layout not in demo.LAYOUTS:
+        raise UsageError(f"--layout {layout} is invalid", hint=f"choose one of {', '.join(demo.LAYOUTS)}")
     if store.exists(name):
         raise AlreadyExists(
             f"cluster {name!r} already exists",
@@ -56,15 +64,15 @@ def command(
         if not keep:
             clean_up.callback(_remove, name, inv.verbose)
         with contextlib.ExitStack() as background:
-            _play(name, background, spark=spark)
+            _play(name, layout, background, spark=spark)
         _comment(f"The demo is finished ({time.monotonic() - started:.0f} s).")
     if keep:
         _comment(f"The cluster keeps running. Remove it with: kctl cluster destroy {name}")
         _comment(f"{name} is not the current context. Add --context {name}, or switch with: kctl context use {name}")
 
 
-def _play(name: str, background: contextlib.ExitStack, *, spark: bool) -> None:
-    for step in demo.topics(name):
+def _play(name: str, layout: str, background: contextlib.ExitStack, *, spark: bool) -> None:
+    for step in demo.topics(name, layout):
         _show(step)
     lines = demo.records()
     _comment("Start real producers and consumers")

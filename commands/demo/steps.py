@@ -16,6 +16,12 @@ TOPICS = ("orders", "clicks")
 PARTITIONS = 6
 FIRST_RECORDS = 6_000
 AUDITED_RECORDS = 500
+LAYOUTS = {  # layouts with three brokers, and what their clusters consist of
+    "pseudo-distributed": "one ZooKeeper and three brokers",
+    "three-node": "three ZooKeeper servers and three brokers",
+    "kraft-combined": "three nodes, each a broker and a controller (KRaft)",
+    "kraft-separate": "three controllers and three brokers (KRaft)",
+}
 RATE_PER_S = 200
 SLOW_RATE_PER_S = 100
 LIVE_GROUPS = ("billing", "dashboard")
@@ -36,13 +42,13 @@ class DemoStep:
     wait_for: Literal["commits", "isr_shrunk", "isr_full"] | None = None
 
 
-def topics(cluster: str) -> list[DemoStep]:
+def topics(cluster: str, layout: str) -> list[DemoStep]:
     """Return the steps that create the cluster and its topics."""
     retention = "retention.ms=86400000"
     return [
         DemoStep(
-            "Create a cluster: one ZooKeeper and three brokers, each with its own id, port and log dir",
-            ("cluster", "create", cluster, "--layout", "pseudo-distributed"),
+            f"Create a cluster: {LAYOUTS[layout]}, each with its own id, port and log dir",
+            ("cluster", "create", cluster, "--layout", layout),
         ),
         DemoStep("Show the processes: state, role, port and number of led partitions", ("cluster", "status", cluster)),
         DemoStep(

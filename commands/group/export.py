@@ -95,7 +95,7 @@ def import_(
     inv = invocation(ctx)
     choices = parse_choices(topic or ())
     only = [check_group_id(name) for name in group or ()]
-    offsets = by_group(read_offsets_file(file), only=only[0] if len(only) == 1 else None)
+    offsets = by_group(read_offsets_file(file), default_group=only[0] if len(only) == 1 else None)
     names = only or sorted(offsets)
     missing = [name for name in names if name not in offsets]
     if missing:

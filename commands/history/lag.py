@@ -66,7 +66,7 @@ class LagOptions:
         str | None, typer.Option(metavar="TIME", help="Show the lag as of this time, UTC if no zone is given.")
     ] = None
     window: Annotated[
-        int, typer.Option(min=_MIN_WINDOW, max=1000, help="Number of snapshots that decide a status.")
+        int, typer.Option(min=_MIN_WINDOW, max=1000, help="Number of recent snapshots that determine a status.")
     ] = 10
     lookback: Annotated[
         str, typer.Option(metavar="DURATION", help="How far back to read snapshots for time lags and last commits.")
@@ -114,9 +114,10 @@ class LagOptions:
 def lag(ctx: typer.Context, options: LagOptions) -> None:
     """Report consumer lag, rates and losses, now or over time.
 
-    The cluster alone shows lag and messages already lost. A store (--store) adds the age of unread messages, rates,
-    when the group catches up, when unread messages are deleted, and a status by Burrow's rules: OK, WARN, STOP,
-    STALL or REWIND. `kctl lag` is faster, but shows only lag and losses. -o wide adds offsets, rates and members.
+    Without a store, shows lag, messages already lost, the age of unread messages, and when retention.ms deletes them.
+    A store (--store) adds rates, when the group catches up, when it will lose messages, and a status by Burrow's
+    rules: OK, WARN, STOP, STALL or REWIND. `kctl lag` is faster, but shows only lag and losses. -o wide adds offsets,
+    rates and members.
 
     # Show the ten worst rows; exit 1 on an error or a loss within the hour
     kctl history lag --store ./snapshots --last 15m --worst 10 --fail-on ERR --fail-on 'loss<1h'

@@ -19,7 +19,11 @@ GroupGlobs = Annotated[list[str] | None, typer.Option("--group", help=f"Only gro
 TopicGlobs = Annotated[list[str] | None, typer.Option("--topic", help=f"Only topics with this name; {_GLOBS}.")]
 From = Annotated[
     str | None,
-    typer.Option("--from", metavar="TIME", help="Start of the time span: ISO 8601 (UTC if no zone is given) or -90m."),
+    typer.Option(
+        "--from",
+        metavar="TIME",
+        help="Alternative to --last: start of the span, ISO 8601 (UTC if no zone is given) or e.g. -90m.",
+    ),
 ]
 To = Annotated[
     str | None,

@@ -43,7 +43,9 @@ class ReportOptions:
     group: GroupGlobs = None
     match: Annotated[list[str] | None, MATCH] = None
     topic: TopicGlobs = None
-    window: Annotated[int, typer.Option(min=2, max=1000, help="Number of snapshots that decide a status.")] = 10
+    window: Annotated[
+        int, typer.Option(min=2, max=1000, help="Number of recent snapshots that determine a status.")
+    ] = 10
     allowed_lag: Annotated[int, typer.Option(min=0, help="Lag up to this many messages counts as caught up.")] = 0
     worst: Annotated[int, typer.Option(min=1, help="Maximum rows per terminal table; the page has more.")] = 20
 

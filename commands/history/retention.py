@@ -68,7 +68,7 @@ class RetentionOptions:
         typer.Option(
             "--from",
             metavar="TIME",
-            help="Measure growth from this time: ISO 8601 (UTC if no zone is given) or -90m.",
+            help="Measure growth from this time: ISO 8601 (UTC if no zone is given) or e.g. -90m.",
         ),
     ] = None
     to: Annotated[
@@ -106,13 +106,13 @@ def retention(ctx: typer.Context, options: RetentionOptions) -> None:
     """Report disk usage, growth and retention of logs.
 
     With --store, --show selects one of these reports: growth, when each disk will be full and which topics fill it
-    (usage); messages that groups will lose by then (losses); how evenly bytes are distributed (skew); how long a
-    lagging group still sees tombstones of compacted topics (tombstones). With --log-dir, on a broker's host or on a
-    copy: expired segments and what retains them (segments); pending compaction (cleaner). --what-if shows the
+    (usage); messages that groups will lose before then (losses); how evenly bytes are distributed (skew); how long
+    a lagging group still sees tombstones of compacted topics (tombstones). With --log-dir, on a broker's host or on
+    a copy: expired segments and what retains them (segments); pending compaction (cleaner). --what-if shows the
     effect of a different retention.
 
-    -o wide shows all columns. Usage can exceed 100%: Kafka deletes whole segments, by their newest record. Sizes are of
-    segments, without indexes.
+    -o wide shows all columns. Usage can exceed 100%, because Kafka deletes only whole segments. Sizes are of segments,
+    without indexes.
 
     # Exit 1 if a disk will be full within a week
     kctl history retention --by log-dir --store ./snapshots --full-within 7d

@@ -52,7 +52,7 @@ def status(
     """Show the leader imbalance, and non-preferred leaders.
 
     The imbalance is computed per broker, as the controller does for leader.imbalance.per.broker.percentage
-    (default: 10). Also exits 1 if a partition has no leader.
+    (default: 10). Exits 1 if it exceeds --max-imbalance, or if a partition has no leader.
 
     # Exit 1 if any partition has a non-preferred leader
     kctl leader status --max-imbalance 0
@@ -100,9 +100,8 @@ def elect(
 
     Clients of a partition pause briefly while its leader changes. A partition whose preferred replica is not in
     sync is skipped, and the exit code is 1. An unclean election must be confirmed with the cluster's name, even
-    with --yes: records that exist only on replicas that are down are lost. A partition with eligible leader
-    replicas (KIP-966) is skipped: start their brokers, and the controller elects one that has every committed
-    record.
+    with --yes: records that exist only on replicas that are down are lost. It skips a partition with eligible leader
+    replicas (KIP-966): start their brokers, and the controller elects one that has every committed record.
 
     # Return the leadership of one topic to its preferred replicas
     kctl leader elect --preferred --topic orders

@@ -53,8 +53,8 @@ def remove(
 ) -> None:
     """Remove a controller from the voters of the metadata quorum.
 
-    Stop the controller first: with controller.quorum.auto.join.enable, it would join again. The remaining voters that
-    follow the leader must be a majority of the new voters.
+    Stop the controller first: with controller.quorum.auto.join.enable, it would join again. A majority of the
+    remaining voters must follow the leader.
 
     # Preview the removal of controller 103
     kctl quorum remove 103 --dry-run

@@ -84,8 +84,9 @@ def set_(
 ) -> None:
     """Set client quotas, and read them back to verify. Asks for confirmation first.
 
-    Users and client ids: producer_byte_rate, consumer_byte_rate (bytes per second, e.g. 10MB), request_percentage,
-    controller_mutation_rate. Addresses: connection_creation_rate. Each broker enforces its quotas independently.
+    Users and client ids: producer_byte_rate, consumer_byte_rate (bytes per second, e.g. 10MB), request_percentage
+    (percent of the time of one broker thread), controller_mutation_rate (partitions created or deleted per second).
+    Addresses: connection_creation_rate (connections per second). Each broker enforces its quotas independently.
 
     # Preview limits for the user alice
     kctl quota set --user alice producer_byte_rate=10MB consumer_byte_rate=20MB --dry-run

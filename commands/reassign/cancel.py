@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kctl.commands.reassign.run import DryRun, TerminalOperator, show, show_dry_run, wait_limit_s
+from kctl.commands.reassign.run import RunDryRun, TerminalOperator, show, show_dry_run, wait_limit_s
 from kctl.commands.reassign.tables import would_cancel
 from kctl.commands.terminal.invocation import invocation
 
@@ -21,12 +21,12 @@ def cancel(
         Path | None,
         typer.Option(metavar="FILE", help="Cancel the in-flight moves of a plan that was started on another machine."),
     ] = None,
-    dry_run: DryRun = False,
+    dry_run: RunDryRun = False,
 ) -> None:
-    """Cancel a run: moves in flight return to the original replicas.
+    """Cancel a run and undo the moves in flight.
 
-    Throttles are restored; with --plan, they are listed and then deleted. Partitions that reached their target stay
-    there; `rollback` moves them back.
+    Partitions in flight return to their original replicas. Partitions that reached their target stay there; `rollback`
+    moves them back. Throttles are restored; with --plan, they are listed and then deleted.
 
     # Cancel the run on this machine
     kctl topic reassign cancel

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from kctl.commands.reassign.run import DryRun, TerminalOperator, show_dry_run, wait_limit_s
+from kctl.commands.reassign.run import RunDryRun, TerminalOperator, show_dry_run, wait_limit_s
 from kctl.commands.reassign.tables import tables, would_pause
 from kctl.commands.terminal import output
 from kctl.commands.terminal.invocation import invocation
@@ -15,7 +15,7 @@ from kctl.commands.terminal.invocation import invocation
 def pause(
     ctx: typer.Context,
     now: Annotated[bool, typer.Option("--now", help="Cancel the batch in flight instead of completing it.")] = False,
-    dry_run: DryRun = False,
+    dry_run: RunDryRun = False,
 ) -> None:
     """Pause a run after its current batch; restores throttles.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kctl.base.units import parse_rate
-from kctl.commands.reassign.run import DryRun, TerminalOperator, show, show_dry_run
+from kctl.commands.reassign.run import RunDryRun, TerminalOperator, show, show_dry_run
 from kctl.commands.reassign.tables import rest_line
 from kctl.commands.terminal import output
 from kctl.commands.terminal.invocation import invocation
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def resume(
     ctx: typer.Context,
     throttle: Annotated[str | None, typer.Option(metavar="RATE", help="New throttle, e.g. 50MB/s, or none.")] = None,
-    dry_run: DryRun = False,
+    dry_run: RunDryRun = False,
 ) -> None:
     """Resume a run that was killed, stopped or paused.
 

@@ -56,6 +56,7 @@ StallAfter = Annotated[
     str, typer.Option(metavar="DURATION", help="Stop after this long without progress, e.g. 60s or 5m.")
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Check and show the plan; change nothing.")]
+RunDryRun = Annotated[bool, typer.Option("--dry-run", help="Show the run and what would be done; change nothing.")]
 
 
 def options(

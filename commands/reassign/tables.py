@@ -47,7 +47,9 @@ def sentences(summary: RunPreview) -> list[str]:
         rate = format_size(summary.throttle_bytes)
         lines.append(f"takes at least {format_duration(summary.duration_ms)} at {rate}/s per broker")
     elif summary.moves and summary.throttle_bytes is None:
-        lines.append("no throttle (the plan's rate is only an estimate): --throttle 50MB/s sets one per broker")
+        lines.append(
+            "no throttle (the plan's rate is used only for the estimate); to set one per broker: --throttle 50MB/s"
+        )
     return lines
 
 
@@ -298,8 +300,8 @@ def status_lines(status: ReassignmentStatus) -> list[str]:
         lines.append(f"throttles are set: {summarize_settings(status.throttles)} (details: -o json)")
         if status.run is None or (status.todo is None and not status.run.alive):
             lines.append(
-                "to remove those that a run of kctl left, and cancel its moves in flight: `kctl topic reassign cancel"
-                " --plan FILE`"
+                "if a run of kctl left them, `kctl topic reassign cancel --plan FILE` removes them and cancels the"
+                " moves in flight"
             )
     if status.todo:
         lines.append(status.todo)

@@ -14,7 +14,7 @@ from kctl.commands.terminal.output import Column
 _MAX_CHARS = 2000
 _MAX_HEADERS = 50
 Size = Annotated[
-    str | None, typer.Option(metavar="SIZE", help="Maximum record size; larger is damage (default: 100MiB).")
+    str | None, typer.Option(metavar="SIZE", help="Maximum record size; a larger record is damage (default: 100MiB).")
 ]
 
 

@@ -50,8 +50,9 @@ def dump(ctx: typer.Context, options: DumpArguments) -> None:
     batches are reported even if a filter excludes them.
 
     Index, snapshot and checkpoint files can be shown as well, with one table per kind of file; in JSON Lines, each row
-    has a kind. --follow continues in the next segment when the broker rolls the log, and ends after --timeout without
-    new data. -o wide shows more columns. -o kafka prints the output of kafka-dump-log.sh and supports its options.
+    has a kind. --follow continues in the next segment when the broker rolls the log, and ends on Ctrl-C, or after
+    --timeout without new data. -o wide shows more columns. -o kafka prints the output of kafka-dump-log.sh and supports
+    its options.
 
     # Show the records with offsets 1000 to 1010
     kctl segment dump --records --offsets 1000..1010 00000000000000000000.log

@@ -44,7 +44,7 @@ def verify(
         list[str], typer.Argument(metavar="PATH…", help="Log dirs, partition folders, or files of a log.")
     ],
     deep: Annotated[bool, typer.Option("--deep", help="Also decode and check every record.")] = False,
-    max_findings: Annotated[int, typer.Option(min=1, help="Maximum findings to list per code and file.")] = 20,
+    max_findings: Annotated[int, typer.Option(min=1, help="Maximum findings of one code to list per file.")] = 20,
     max_message_size: Size = None,
     repair_index: Annotated[
         bool, typer.Option("--repair-index", help="Rebuild wrong or missing indexes, after a confirmation.")
@@ -184,10 +184,10 @@ def _summary(result: VerifyResult) -> str:
         counted(checked.segments, "segment"),
         counted(checked.files, "file"),
         counted(checked.batches, "batch", "batches"),
-        f"{counted(checked.records, 'record')}{'' if result.deep or result.healthy else ' (not decoded: --deep)'}",
+        f"{counted(checked.records, 'record')}{'' if result.deep or result.healthy else ' (not decoded, use --deep)'}",
         format_size(checked.size_bytes),
     ]
-    fine = "fine" if result.deep else "no damage in headers, CRCs and indexes (records not decoded: --deep)"
+    fine = "fine" if result.deep else "no damage in headers, CRCs and indexes (records not decoded, use --deep)"
     verdict = fine if result.healthy else _problem_counts(result)
     return f"{verdict}: {', '.join(part for part in parts if part)} checked"
 

@@ -16,9 +16,10 @@ def lag(
 ) -> None:
     """Report consumer lag, rates and losses with Spark.
 
-    The cluster alone shows lag and messages already lost. A store (--store) adds the age of unread messages, rates,
-    when the group catches up, when unread messages are deleted, and a status by Burrow's rules: OK, WARN, STOP, STALL
-    or REWIND. `kctl history lag` gives the same result without Java. -o wide adds offsets, rates and members.
+    Without a store, shows lag, messages already lost, the age of unread messages, and when retention.ms deletes them.
+    A store (--store) adds rates, when the group catches up, when it will lose messages, and a status by Burrow's
+    rules: OK, WARN, STOP, STALL or REWIND. `kctl history lag` gives the same result without Java. -o wide adds offsets,
+    rates and members.
 
     # Show the ten worst rows; exit 1 on an error or a loss within the hour
     kctl spark lag --store ./snapshots --last 15m --worst 10 --fail-on ERR --fail-on 'loss<1h'

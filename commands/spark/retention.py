@@ -21,13 +21,13 @@ def retention(
     """Report disk usage, growth and retention of logs with Spark.
 
     With --store, --show selects one of these reports: growth, when each disk will be full and which topics fill it
-    (usage); messages that groups will lose by then (losses); how evenly bytes are distributed (skew); how long a
-    lagging group still sees tombstones of compacted topics (tombstones). With --log-dir, on a broker's host or on a
-    copy: expired segments and what retains them (segments); pending compaction (cleaner). --what-if shows the
+    (usage); messages that groups will lose before then (losses); how evenly bytes are distributed (skew); how long
+    a lagging group still sees tombstones of compacted topics (tombstones). With --log-dir, on a broker's host or on
+    a copy: expired segments and what retains them (segments); pending compaction (cleaner). --what-if shows the
     effect of a different retention.
 
-    `kctl history retention` gives the same result without Java. -o wide shows all columns. Usage can exceed 100%: Kafka
-    deletes whole segments, by their newest record. Sizes are of segments, without indexes.
+    `kctl history retention` gives the same result without Java. -o wide shows all columns. Usage can exceed 100%,
+    because Kafka deletes only whole segments. Sizes are of segments, without indexes.
 
     # Exit 1 if a disk will be full within a week
     kctl spark retention --by log-dir --store ./snapshots --full-within 7d

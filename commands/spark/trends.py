@@ -30,8 +30,8 @@ def trends(
 ) -> None:
     """Show trends of lag, topics or disks over weeks and months.
 
-    Snapshots are rolled up by hour and by day, each once it has ended. Roll-ups are kept when snapshots expire. A
-    table has one row per group and topic, per topic, or per log dir; other formats have one row per period.
+    Each hour and each day is rolled up once it has ended. Roll-ups are kept when snapshots expire. A table has one row
+    per group and topic, per topic, or per log dir; other formats have one row per period.
 
     # Show the daily lag of groups over 30 days
     kctl spark trends --store ./snapshots --of groups --every day --last 30d

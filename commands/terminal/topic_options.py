@@ -16,18 +16,22 @@ INTERNAL = typer.Option("--internal", help="Include internal topics.")
 INTERNAL_TOO = typer.Option("--internal", help="Include internal topics; health filters always include them.")
 MATCH = typer.Option("--match", metavar="REGEX", help="Topics whose whole name matches; repeatable.")
 PARTITION = typer.Option("--partition", "--partitions", metavar="0,3-5", help="Only these partitions; repeatable.")
-UNDER_REPLICATED = typer.Option(
-    "--under-replicated",
-    "--under-replicated-partitions",
-    help="Only partitions with out-of-sync replicas, not counting replicas that a reassignment adds.",
+_OUT_OF_SYNC = "partitions with out-of-sync replicas, not counting replicas that a reassignment adds."
+_REJECTED = "partitions that reject acks=all."
+_AT_RISK = "partitions that would reject acks=all after one more failure."
+_LEADERLESS = "partitions without a leader."
+UNDER_REPLICATED = typer.Option("--under-replicated", "--under-replicated-partitions", help=f"Only {_OUT_OF_SYNC}")
+UNDER_MIN_ISR = typer.Option("--under-min-isr", "--under-min-isr-partitions", help=f"Only {_REJECTED}")
+AT_MIN_ISR = typer.Option("--at-min-isr", "--at-min-isr-partitions", help=f"Only {_AT_RISK}")
+UNAVAILABLE = typer.Option("--unavailable", "--unavailable-partitions", help=f"Only {_LEADERLESS}")
+TOPICS_UNDER_REPLICATED = typer.Option(
+    "--under-replicated", "--under-replicated-partitions", help=f"Only topics with {_OUT_OF_SYNC}"
 )
-UNDER_MIN_ISR = typer.Option(
-    "--under-min-isr", "--under-min-isr-partitions", help="Only partitions that reject acks=all."
+TOPICS_UNDER_MIN_ISR = typer.Option(
+    "--under-min-isr", "--under-min-isr-partitions", help=f"Only topics with {_REJECTED}"
 )
-AT_MIN_ISR = typer.Option(
-    "--at-min-isr", "--at-min-isr-partitions", help="Only partitions that reject acks=all after one more failure."
-)
-UNAVAILABLE = typer.Option("--unavailable", "--unavailable-partitions", help="Only partitions without a leader.")
+TOPICS_AT_MIN_ISR = typer.Option("--at-min-isr", "--at-min-isr-partitions", help=f"Only topics with {_AT_RISK}")
+TOPICS_UNAVAILABLE = typer.Option("--unavailable", "--unavailable-partitions", help=f"Only topics with {_LEADERLESS}")
 NAMES = typer.Argument(metavar="[NAME]…", help="Topics, unless --match selects them.")
 ALL_NAMES = typer.Argument(metavar="[NAME]…", help="Topics (default: all).")
 

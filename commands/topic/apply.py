@@ -29,7 +29,8 @@ def apply(
     file: Annotated[Path, typer.Option("-f", "--file", help="YAML file with topics; - reads stdin.")],
     prune: Annotated[bool, typer.Option("--prune", help="Also delete topics that are not in the file.")] = False,
     prune_match: Annotated[
-        list[str] | None, typer.Option(metavar="REGEX", help="With --prune: only topics that match; repeatable.")
+        list[str] | None,
+        typer.Option(metavar="REGEX", help="With --prune: delete only topics whose whole name matches; repeatable."),
     ] = None,
     prune_expect: Annotated[
         int | None,

@@ -12,12 +12,12 @@ from kctl.commands.terminal import output
 from kctl.commands.terminal.invocation import CommandGroup, invocation
 from kctl.commands.terminal.output import Column, Table, jsonable
 from kctl.commands.terminal.topic_options import (
-    AT_MIN_ISR,
     INTERNAL_TOO,
     MATCH,
-    UNAVAILABLE,
-    UNDER_MIN_ISR,
-    UNDER_REPLICATED,
+    TOPICS_AT_MIN_ISR,
+    TOPICS_UNAVAILABLE,
+    TOPICS_UNDER_MIN_ISR,
+    TOPICS_UNDER_REPLICATED,
     selected_problems,
 )
 from kctl.commands.terminal.views import alarm, report_incomplete
@@ -33,10 +33,10 @@ app = CommandGroup()
 def list_(
     ctx: typer.Context,
     match: Annotated[list[str] | None, MATCH] = None,
-    under_replicated: Annotated[bool, UNDER_REPLICATED] = False,
-    unavailable: Annotated[bool, UNAVAILABLE] = False,
-    under_min_isr: Annotated[bool, UNDER_MIN_ISR] = False,
-    at_min_isr: Annotated[bool, AT_MIN_ISR] = False,
+    under_replicated: Annotated[bool, TOPICS_UNDER_REPLICATED] = False,
+    unavailable: Annotated[bool, TOPICS_UNAVAILABLE] = False,
+    under_min_isr: Annotated[bool, TOPICS_UNDER_MIN_ISR] = False,
+    at_min_isr: Annotated[bool, TOPICS_AT_MIN_ISR] = False,
     size: Annotated[
         bool, typer.Option("--size", help="Show the size of all replicas; -o wide adds the size of one copy.")
     ] = False,

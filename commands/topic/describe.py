@@ -43,10 +43,12 @@ def describe(
             "--with-overrides", "--topics-with-overrides", help="Only topics with configs set on the topic itself."
         ),
     ] = False,
-    size: Annotated[bool, typer.Option("--size", help="Show the size of each partition, all replicas.")] = False,
+    size: Annotated[
+        bool, typer.Option("--size", help="Show the total size of the replicas of each partition.")
+    ] = False,
     offsets: Annotated[
         bool,
-        typer.Option("--offsets", help="Show the first and last offset of each log, and the times of its records."),
+        typer.Option("--offsets", help="Show the start and end offset of each log, and the times of its records."),
     ] = False,
     internal: Annotated[bool, INTERNAL_TOO] = False,
     watch: Annotated[bool, WATCH] = False,

@@ -216,7 +216,7 @@ def hanging(ctx: typer.Context, options: HangingOptions) -> None:
     read_committed consumers cannot read past a hanging transaction. Exits 1 if there are any. To end one, use
     `abort`.
 
-    # Find hanging transactions where producers may set a timeout of one hour
+    # Find hanging transactions if transaction.max.timeout.ms is one hour
     kctl transaction hanging --max-transaction-timeout 1h
     """
     from kctl.base.units import parse_duration_ms

@@ -40,7 +40,8 @@ class ValidateOptions:
             "--min-insync-replicas",
             metavar="N",
             min=1,
-            help="min.insync.replicas of the test topics (default: 2 if possible).",
+            help="min.insync.replicas of the test topics (default: 2 with three replicas or for unclean-election, "
+            "else 1).",
         ),
     ] = None
     rate: Annotated[int, typer.Option("--rate", metavar="N", min=1, help="Records per second.")] = 300
@@ -163,6 +164,35 @@ def zookeeper_loss(ctx: typer.Context, options: ValidateOptions) -> None:
     kctl validate zookeeper-loss --yes
     """
     _run(ctx, ["zookeeper-loss"], options)
+
+
+@app.command("controller-loss")
+@takes_options(ValidateOptions)
+def controller_loss(ctx: typer.Context, options: ValidateOptions) -> None:
+    """Kill the active dedicated controller under load.
+
+    For clusters with dedicated controllers (KRaft) that kctl set up. The active controller is killed (kill -9) and
+    started again after 10 s; clients must not notice. If brokers are the controllers, use controller-election.
+
+    # Fail if there is no active controller for more than 10 seconds
+    kctl validate controller-loss --max-controller-time 10s --yes
+    """
+    _run(ctx, ["controller-loss"], options)
+
+
+@app.command("quorum-loss")
+@takes_options(ValidateOptions)
+def quorum_loss(ctx: typer.Context, options: ValidateOptions) -> None:
+    """Kill most dedicated controllers under load.
+
+    For clusters with dedicated controllers (KRaft) that kctl set up. A majority of the controllers is killed (kill -9)
+    and started again after 10 s. Meanwhile, brokers must keep serving, and a topic that is created must exist
+    completely or not at all afterwards.
+
+    # Run the validation without asking
+    kctl validate quorum-loss --yes
+    """
+    _run(ctx, ["quorum-loss"], options)
 
 
 @app.command("all")

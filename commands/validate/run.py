@@ -160,12 +160,11 @@ def _prepared(
     from kctl.validate.fault_injection import find_fault_injection
     from kctl.validate.plan import make_plan
     from kctl.validate.report.report_folder import check_folder
-    from kctl.validate.scenarios import SCENARIOS, find
+    from kctl.validate.scenarios import find, scenarios_for
 
     if report is not None:
         check_folder(report)
     target = inv.target()
-    selected = list(SCENARIOS) if names is None else [find(name) for name in names]
     with inv.connect() as client:
         state = client.metadata(())
         cluster_id = state.cluster_id or ""
@@ -174,6 +173,7 @@ def _prepared(
             _clean_earlier(inv, target, client, cluster_id, hooks, options.wait_s)
             state = client.metadata(())
         injection = find_fault_injection(state.brokers, hooks, target)
+        selected = scenarios_for(injection) if names is None else [find(name) for name in names]
         with output.progress("reading the cluster"):
             plan = make_plan(client, injection, selected, options, controller=read_controller(client).controller_id)
         for line in plan_warnings(plan):

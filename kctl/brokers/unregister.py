@@ -1,4 +1,4 @@
-"""Remove the registration of a broker that is gone for good from a KRaft cluster (KIP-185, KIP-500)."""
+"""Remove the registration of a lost broker from a KRaft cluster (KIP-185, KIP-500)."""
 
 from __future__ import annotations
 

@@ -39,8 +39,8 @@ def read_log_offsets(
 ) -> tuple[dict[TopicPartition, LogOffsets], set[TopicPartition], dict[TopicPartition, KctlError]]:
     """Return both ends of each partition's log; the partitions that do not exist; why others are unreadable.
 
-    Leaders that have just changed are looked up again, twice. state: current metadata with all of these partitions,
-    which saves the first lookup.
+    Leaders that have just changed are looked up again, at most twice. state: current metadata with all of these
+    partitions, which saves the first lookup.
     """
 
     def both_ends(by_leader: ByLeader) -> dict[TopicPartition, LogOffsets | KctlError]:
@@ -73,8 +73,8 @@ def ask_leaders(
     """Return the leaders' responses; the partitions that do not exist; why the other partitions have no response.
 
     ask: maps partitions by leader to a response for each partition. It is called again for partitions that failed,
-    after a new lookup of their leaders, twice. A topic that may not be described does not fail the others. state:
-    current metadata with all of the partitions.
+    after a new lookup of their leaders, at most twice. A topic that may not be described does not fail the others.
+    state: current metadata with all of the partitions.
     """
     answers: dict[TopicPartition, _Answer] = {}
     missing: set[TopicPartition] = set()

@@ -20,7 +20,7 @@ from kctl.configs.dynamic import Items, alter_dynamic
 from kctl.configs.keys import find_key, unknown
 from kctl.configs.known_types import meant_by
 from kctl.configs.model import OWN_SOURCE, Config
-from kctl.configs.other_units import values_behind
+from kctl.configs.other_units import inherited_values
 from kctl.errors import KctlError, NotSupported, OutcomeUnknown, Reason, Refused, UsageError
 from kctl.protocol.codes import ApiKey
 
@@ -131,7 +131,7 @@ def _with_inherited_values(
     """Return configs to unset whose synonyms lack the inherited value, with that value added."""
     if resource.kind != "topic":
         return {}
-    inherited = values_behind(client, [before[edit.name] for edit in edits if edit.operation == "unset"])
+    inherited = inherited_values(client, [before[edit.name] for edit in edits if edit.operation == "unset"])
     return {
         name: replace(before[name], synonyms=(*before[name].synonyms, synonym)) for name, synonym in inherited.items()
     }

@@ -32,7 +32,7 @@ def lacks_inherited_value(config: Config) -> bool:
     return config.name in HAS_OTHER_UNIT and len(config.synonyms) == 1 and config.own("topic") is not None
 
 
-def values_behind(client: ClusterClient, configs: Collection[Config]) -> dict[str, Synonym]:
+def inherited_values(client: ClusterClient, configs: Collection[Config]) -> dict[str, Synonym]:
     """Return the inherited values of the `configs` whose synonyms lack them, by name.
 
     One request to one broker, none if no value is missing. Empty if no broker responds.

@@ -11,7 +11,7 @@ _TIMEOUT_S = 2.0
 
 
 def read_quorum(spec: ClusterSpec, node_ids: Collection[int], *, timeout_s: float = _TIMEOUT_S) -> Quorum | None:
-    """Return the quorum as the leader among these nodes reports it; None if none of them leads."""
+    """Return the quorum as reported by its leader; None if the leader is not one of these nodes."""
     from kctl.base.address import Address
     from kctl.protocol.dialer import Dialer
     from kctl.protocol.security import Security

@@ -138,8 +138,8 @@ RULES = (
     ),
     Rule(
         "consumer-session-short", Severity.INFO, "A short pause causes a rebalance", _C,
-        "Old guides recommend 10 s. The default is 45 s since 3.0, to survive pauses of the network and of cloud "
-        "machines.",
+        "Old guides recommend 10 s. Since 3.0, the default is 45 s, so that short network or VM pauses do not "
+        "cause a rebalance.",
         "KIP-735", "Remove session.timeout.ms (default: 45000).", _per_consumer(_session_short),
         Versions(since=(0, 10, 1)),
     ),
@@ -159,8 +159,8 @@ RULES = (
     ),
     Rule(
         "consumer-auto-commit", Severity.INFO, "Offsets are committed on a timer", _C,
-        "Records that were read since the last commit are read again after a crash: up to auto.commit.interval.ms × "
-        "rate. Records that another thread processes are committed before they are processed.",
+        "After a crash, the records read since the last commit are read again: up to auto.commit.interval.ms × rate. "
+        "If another thread processes the records, their offsets may be committed before they are processed.",
         "Kafka's documentation, enable.auto.commit",
         "If duplicates matter, set enable.auto.commit=false and commit after processing.",
         _per_consumer(_auto_commit),
@@ -199,8 +199,8 @@ RULES = (
     ),
     Rule(
         "consumer-fetch-wait", Severity.ERROR, "Fetches time out on quiet topics", _C,
-        "A broker holds a fetch for up to fetch.max.wait.ms while there is little data. The client times out first and "
-        "reconnects.",
+        "A broker holds a fetch for up to fetch.max.wait.ms while less than fetch.min.bytes is available. The client "
+        "reaches request.timeout.ms first, and reconnects.",
         "Kafka's documentation, fetch.max.wait.ms", "Set fetch.max.wait.ms well below request.timeout.ms.",
         _per_consumer(_fetch_wait),
     ),

@@ -259,9 +259,9 @@ RULES = (
     ),
     Rule(
         "cleaner-buffer", Severity.INFO, "The log cleaner has little memory", _B,
-        "Each cleaner pass needs 24 bytes per key, in 90% of the buffer. The default of 128 MiB holds 5.03 million "
-        "keys, shared by all cleaner threads. Partitions with more changed keys need several passes, and old values "
-        "stay longer.",
+        "Each pass needs 24 bytes per key and uses at most 90% of the buffer. The default of 128 MiB, shared by all "
+        "cleaner threads, holds 5.03 million keys. Partitions with more changed keys need several passes, so old "
+        "values stay longer.",
         "org.apache.kafka.storage.internals.log.SkimpyOffsetMap",
         "Set log.cleaner.dedupe.buffer.size to (24 bytes ÷ 0.9) × keys × threads; `kctl capacity --keys` calculates "
         "it.",
@@ -297,7 +297,7 @@ RULES = (
         "A partition is always moved as a whole, also to replace a failed disk. Copying 25 GB occupies a broker's "
         "network for minutes to hours.",
         "Rule of thumb: up to 25 GB per partition",
-        "Add partitions to topics that do not depend on the order of keys, or shorten the retention.",
+        "Add partitions (not if consumers depend on the order of each key), or shorten the retention.",
         _large_partitions,
         unread_reasons=_unread_log_dirs,
     ),

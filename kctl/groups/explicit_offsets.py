@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def offsets_of_file(lines: Sequence[FileOffset], groups: Sequence[str]) -> ExplicitOffsets:
     """Return the file's offsets of each group. Raises UsageError if a group has none."""
-    offsets = by_group(lines, only=groups[0] if len(groups) == 1 else None)
+    offsets = by_group(lines, default_group=groups[0] if len(groups) == 1 else None)
     missing = [name for name in groups if name not in offsets]
     if missing:
         available = ", ".join(repr(name) for name in sorted(offsets)[:5])

@@ -123,7 +123,7 @@ def _offset(location: str, row: Mapping[str, Any]) -> FileOffset:
     group, topic = row.get("group"), row.get("topic")
     key = next((key for key in _OFFSET_KEYS if key in row), None)
     if not isinstance(topic, str) or not (group is None or isinstance(group, str)) or key is None:
-        raise InvalidFile(f"{location} has no topic, partition and offset", hint=_HINT)
+        raise InvalidFile(f"{location} lacks a topic, a partition or an offset", hint=_HINT)
     metadata = row.get("metadata")
     if not isinstance(metadata, (str, type(None))):
         raise InvalidFile(f"{location}: its metadata is not text")
@@ -148,11 +148,13 @@ def _whole(location: str, what: str, value: object, maximum: int) -> int:
     return value
 
 
-def by_group(offsets: Iterable[FileOffset], only: str | None = None) -> dict[str, dict[TopicPartition, OffsetToCommit]]:
-    """Return the offsets of each group. only: the group of lines without a group; None: raise InvalidFile."""
+def by_group(
+    offsets: Iterable[FileOffset], default_group: str | None = None
+) -> dict[str, dict[TopicPartition, OffsetToCommit]]:
+    """Return the offsets of each group. default_group: the group of lines without a group; None: raise InvalidFile."""
     offsets_by_group: dict[str, dict[TopicPartition, OffsetToCommit]] = {}
     for group, tp, entry in offsets:
-        name = only if group is None else group
+        name = default_group if group is None else group
         if name is None:
             raise InvalidFile("the file does not name the group of its offsets", hint="name exactly one group")
         if tp in offsets_by_group.setdefault(name, {}):

@@ -47,7 +47,8 @@ def _on_disks(log_dirs: Mapping[int, Sequence[LogDir] | KctlError]) -> set[str]:
 
 def hidden_line(hidden: Collection[str]) -> str:
     """Return the message about hidden topics."""
-    return f"{counted(len(hidden), 'topic')} on the brokers' disks are hidden from this user"
+    verb = "is" if len(hidden) == 1 else "are"
+    return f"{counted(len(hidden), 'topic')} on the brokers' disks {verb} hidden from this user"
 
 
 def check_topics(facts: Facts) -> Check:

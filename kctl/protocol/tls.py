@@ -133,7 +133,8 @@ def handshake_error(exc: ssl.SSLError, server: str, *, certificate_given: bool) 
         )
     if "HANDSHAKE_FAILURE" in reason:
         return CertificateRejected(
-            f"{server} rejected the TLS handshake: it requires a client certificate, or no cipher suite is common",
+            f"{server} rejected the TLS handshake: it requires a client certificate, or shares no cipher suite with "
+            "kctl",
             hint="set ssl_certfile and ssl_keyfile (PEM), and check ssl_ciphers",
             reason=ConnectionReason.TLS_HANDSHAKE,
         )

@@ -26,7 +26,7 @@ def carry_out(client: ClusterClient, change: VoterChange, *, timeout_s: float) -
     lost: KctlError | None = None
     try:
         _send(client, change, timeout_s)
-    except ConnectionFailed as exc:  # a leader that removes itself resigns; the voters tell whether it was applied
+    except ConnectionFailed as exc:  # a leader that removes itself resigns; the voters show whether it was applied
         lost = exc
     while (voters := _voters(client)) != set(change.voters_after):
         if deadline.expired:
@@ -34,7 +34,7 @@ def carry_out(client: ClusterClient, change: VoterChange, *, timeout_s: float) -
             cause = f": {lost.message}" if lost is not None else ""
             raise OperationFailed(
                 f"outcome unknown{cause}; the voters are {state}",
-                hint="look at the voters with `kctl quorum status`, then run the command again",
+                hint="check the voters with `kctl quorum status`, then run the command again",
             )
         time.sleep(_POLL_S)
 

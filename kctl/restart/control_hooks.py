@@ -56,29 +56,31 @@ class HookControl:
             raise NotFound(f"the cluster has no broker {broker}", hint=f"its brokers: {ids_text}")
         argv = self._hooks.argv(act, self._brokers[broker])
         limit_s = min(self._hooks.timeout_s, timeout_s or self._hooks.timeout_s)
-        longer = f"`timeout` in {self._hooks.source}" if limit_s == self._hooks.timeout_s else "--broker-timeout"
+        limit_setting = f"`timeout` in {self._hooks.source}" if limit_s == self._hooks.timeout_s else "--broker-timeout"
         details = {"broker": broker, "act": act}
-        run_command(argv, f"{act} broker {broker}", limit_s, longer=longer, details=details, run=self._run)
+        run_command(
+            argv, f"{act} broker {broker}", limit_s, limit_setting=limit_setting, details=details, run=self._run
+        )
 
 
 def run_command(
-    argv: Sequence[str], does: str, limit_s: float, *, longer: str, details: Mapping[str, object],
+    argv: Sequence[str], action: str, limit_s: float, *, limit_setting: str, details: Mapping[str, object],
     run: Callable[..., Ended] = process.run_logged,
 ) -> None:  # fmt: skip
     """Run one command of hooks.yaml and wait until it ends.
 
-    does: the action, for messages; longer: the setting that raises the limit. Raises TimedOut, and OperationFailed with
-    the last lines if the exit code is not 0.
+    action: for messages, e.g. "stop broker 1". limit_setting: the setting that raises the limit. Raises TimedOut, and
+    OperationFailed with the last lines if the exit code is not 0.
     """
-    what = f"the command to {does} ({PurePath(argv[0]).name})"
+    what = f"the command to {action} ({PurePath(argv[0]).name})"
     lines: deque[str] = deque(maxlen=_MAX_LINES)
     try:
         done = run(argv, timeout_s=limit_s, on_line=partial(_add_line, lines), cwd=Path())
     except TimedOut:
         raise TimedOut(
             f"{what} did not end within {limit_s:g} s and was killed",
-            hint=f"{_output_text(lines)}\nraise {longer}; the command gets no input, and processes that it starts must"
-            " not keep its output open",
+            hint=f"{_output_text(lines)}\nraise {limit_setting}; the command gets no input, and processes that it"
+            " starts must not keep its output open",
         ) from None
     if done.code != 0:
         raise OperationFailed(

@@ -21,7 +21,7 @@ from kctl.configs.describe import by_name, describe_each
 from kctl.configs.dynamic import alter_dynamic
 from kctl.configs.keys import unknown
 from kctl.configs.model import OWN_SOURCE, Config, Synonym
-from kctl.configs.other_units import lacks_inherited_value, values_behind
+from kctl.configs.other_units import inherited_values, lacks_inherited_value
 from kctl.errors import ConnectionFailed, KctlError, OutcomeUnknown, Reason, Refused, TimedOut
 from kctl.model import ClusterState, TopicState
 from kctl.protocol.partition_requests import PER_REQUEST, not_sent
@@ -81,7 +81,7 @@ def plan_alter(client: ClusterClient, state: ClusterState, changes: Sequence[Top
     for change in changes:
         _check_partitions(state.topics[change.name], change, state.brokers)
     before = _read_configs(client, changes)
-    behind = values_behind(client, [before[c.name][k] for c in changes for k, v in c.configs.items() if v is None])
+    behind = inherited_values(client, [before[c.name][k] for c in changes for k, v in c.configs.items() if v is None])
     rows = [_planned(state.topics[change.name], change, before.get(change.name, {}), behind) for change in changes]
     to_alter = _changes_to_make(rows, changes)
     failed = alter_dynamic(client, _config_changes(to_alter, rows), validate_only=True)

@@ -70,13 +70,13 @@ def _repair_nodes(
         return _responds(target, remains, broker, start_s)
 
     failures = []
-    zookeepers = [node for node in remains.nodes if not node.isdigit()]
-    if zookeepers:  # first: brokers require them
-        progress(f"starting {', '.join(zookeepers)} again")
+    servers = [node for node in remains.nodes if not node.isdigit()]
+    if servers:  # ZooKeeper servers or controllers; first: brokers require them
+        progress(f"starting {', '.join(servers)} again")
         try:
-            breaker.start_zookeepers(start_s, zookeepers)
+            breaker.start_servers(servers, start_s)
         except KctlError as exc:
-            failures.append(f"{', '.join(zookeepers)}: {exc.message}")
+            failures.append(f"{', '.join(servers)}: {exc.message}")
     for node, act in remains.nodes.items():
         if node.isdigit():
             progress(f"starting broker {node} again")

@@ -16,8 +16,8 @@ from kctl.errors import KctlError, OperationFailed, Reason, Refused
 from kctl.model import Broker
 from kctl.protocol.target import Target
 from kctl.restart.control import Act, BrokerControl
-from kctl.validate.leftovers import DOWN, UP, brokers_of
-from kctl.validate.zookeepers import HookZookeepers, LocalZookeepers, ZookeeperControl, by_hooks
+from kctl.validate.leftovers import DOWN, TOPIC, UP, brokers_of
+from kctl.validate.servers import HookZookeepers, LocalServers, ServerControl, by_hooks
 
 if TYPE_CHECKING:
     from kctl.deploy.waiting import ProgressReporter
@@ -27,16 +27,24 @@ START_S = 180.0  # start timeout during clean-up
 
 @dataclass(frozen=True)
 class FaultInjection:
-    """The controls that inject faults into brokers and ZooKeeper servers.
+    """The controls that inject faults into brokers, ZooKeeper servers, and dedicated controllers.
 
-    spec: of a cluster that kctl set up, else None. method: for messages. zookeepers: the control of ZooKeeper servers,
-    or the reason why there is none.
+    spec: of a cluster that kctl set up, else None. method: for messages. zookeepers, controllers: the control of these
+    servers, or the reason why there is none.
     """
 
     control: BrokerControl
     spec: ClusterSpec | None
     method: str
-    zookeepers: ZookeeperControl | str
+    zookeepers: ServerControl | str
+    controllers: ServerControl | str = "kctl did not set the controllers up, and hooks cannot control them"
+
+    def servers(self, names: Sequence[str] = ()) -> ServerControl:
+        """Return the control of the servers with these names. Raises Refused if there is none."""
+        controls = [each for each in (self.zookeepers, self.controllers) if not isinstance(each, str)]
+        if not controls:
+            raise Refused(str(self.zookeepers), reason=Reason.IMPOSSIBLE)
+        return next((each for each in controls if {*names} <= {*each.names}), controls[0])
 
     def log_folders(self, topic: str, partition: int) -> dict[int, Path]:
         """Return brokers → the log folder of a partition, for folders on this machine."""
@@ -100,8 +108,15 @@ def _local_injection(spec: ClusterSpec, progress: ProgressReporter | None = None
     from kctl.restart.control_local import LocalControl
 
     control = LocalControl(spec.name, progress=progress)
-    zookeepers = f"cluster {spec.name} uses KRaft, not ZooKeeper" if spec.uses_kraft else LocalZookeepers(spec)
-    return FaultInjection(control, spec, f"by signals to the processes of cluster {spec.name}", zookeepers)
+    method = f"by signals to the processes of cluster {spec.name}"
+    if not spec.uses_kraft:
+        zookeepers = LocalServers(spec, tuple(node.name for node in spec.zookeepers))
+        return FaultInjection(control, spec, method, zookeepers, f"cluster {spec.name} uses ZooKeeper, not KRaft")
+    no_zookeeper = f"cluster {spec.name} uses KRaft, not ZooKeeper"
+    if not spec.controllers:
+        return FaultInjection(control, spec, method, no_zookeeper, "the brokers are the controllers")
+    controllers = LocalServers(spec, tuple(node.name for node in spec.controllers))
+    return FaultInjection(control, spec, method, no_zookeeper, controllers)
 
 
 def recovery_control(
@@ -166,29 +181,26 @@ class Breaker:
         if self.on_fault is not None:
             self.on_fault(act, broker)
 
-    @property
-    def _zookeepers(self) -> ZookeeperControl:
-        """Return the control of ZooKeeper. Raises Refused if there is none."""
-        if isinstance(self.injection.zookeepers, str):
-            raise Refused(self.injection.zookeepers, reason=Reason.IMPOSSIBLE)
-        return self.injection.zookeepers
+    def record_topic(self, topic: str) -> None:
+        """Record a topic in the run's journal, immediately before it is created."""
+        self._journal.append(TOPIC, topic=topic)
 
-    def kill_zookeepers(self) -> None:
-        """Kill all ZooKeeper servers. Raises like ZookeeperControl."""
-        for name in self._zookeepers.names:
+    def kill_servers(self, names: Sequence[str]) -> None:
+        """Kill ZooKeeper servers or controllers. Raises like ServerControl."""
+        servers = self.injection.servers(names)
+        for name in names:
             self._journal.append(DOWN, node=name, act="kill")
-        self._zookeepers.kill()
+        servers.kill(names)
 
-    def start_zookeepers(self, timeout_s: float, names: Sequence[str] | None = None) -> None:
-        """Start ZooKeeper servers and wait until they serve. names: None for all."""
-        names = self._zookeepers.names if names is None else names
-        self._zookeepers.start(names, timeout_s=timeout_s)
+    def start_servers(self, names: Sequence[str], timeout_s: float) -> None:
+        """Start ZooKeeper servers or controllers, and wait until they serve. Raises like ServerControl."""
+        self.injection.servers(names).start(names, timeout_s=timeout_s)
         for name in names:
             self._journal.append(UP, node=name)
 
-    def serving_zookeepers(self) -> list[str]:
-        """Return the ZooKeeper servers that serve requests now."""
-        return self._zookeepers.serving()
+    def running_servers(self, names: Sequence[str]) -> list[str]:
+        """Return which of these servers serve requests now."""
+        return [name for name in self.injection.servers(names).serving() if name in names]
 
     def repair(self, broker: int, act: str, responds: Callable[[int], bool], start_s: float) -> None:
         """Bring a broker back; do nothing if it is up. responds: returns True if a broker responds in time."""

@@ -29,8 +29,8 @@ PREFIX = "kctl-validate-"  # of the names of test topics
 class RunLeftovers:
     """The leftovers of a run.
 
-    nodes: broker id or name of a ZooKeeper server → the last act on it. brokers: of the cluster at the start, because
-    a broker that is down reports no address.
+    nodes: broker id, or name of a ZooKeeper server or controller → the last act on it. brokers: of the cluster at the
+    start, because a broker that is down reports no address.
     """
 
     cluster: str = ""

@@ -156,7 +156,8 @@ def _plan_all(
 def _refuse_unmeasured(rows: Sequence[PlannedScenario], other_topics: OtherTopics, budgets: Budgets) -> None:
     """Raise Refused for a budget that no scenario can exceed: it would prove nothing."""
     measured = {name for row in rows for name in find(row.scenario).measures}
-    if other_topics.controller is not None and other_topics.controller not in other_topics.brokers:
+    dedicated = other_topics.controller is not None and other_topics.controller not in other_topics.brokers
+    if dedicated and not any(row.scenario == "controller-loss" for row in rows):
         measured.discard("max_controller_ms")  # no broker that is stopped is the controller
     for name, option in OPTIONS.items():
         if getattr(budgets, name) is not None and name not in measured:
@@ -199,13 +200,14 @@ def _impossible(
     missing = [act for act in scenario.acts if act not in injection.control.acts]
     if missing:
         return f"the hooks have no command to {' or '.join(missing)} each broker"
-    if scenario.zookeeper and isinstance(injection.zookeepers, str):
-        return injection.zookeepers
-    if len(other_topics.brokers) < 2 and not scenario.zookeeper:
+    if scenario.servers is not None:
+        if (why := _no_servers(scenario, injection)) is not None:
+            return why
+    elif len(other_topics.brokers) < 2:
         return "a single broker has no other broker to take over"
     if min_insync > factor:
         return f"min.insync.replicas={min_insync} with {counted(factor, 'replica')} rejects all writes"
-    if not scenario.unclean and not scenario.zookeeper and min_insync >= factor:
+    if not scenario.unclean and scenario.servers is None and min_insync >= factor:
         return f"min.insync.replicas={min_insync} with {counted(factor, 'replica')} rejects writes without a broker"
     if scenario.unclean and other_topics.pair() is None:
         return other_topics.why_none()
@@ -213,6 +215,16 @@ def _impossible(
         return other_topics.no_election
     if scenario.name == "controller-election" and other_topics.controller not in {None, *other_topics.brokers}:
         return "the controller is not a broker"
+    return None
+
+
+def _no_servers(scenario: Scenario, injection: FaultInjection) -> str | None:
+    """Return why the servers that the scenario kills cannot be killed, None if they can."""
+    servers = injection.zookeepers if scenario.servers == "zookeepers" else injection.controllers
+    if isinstance(servers, str):
+        return servers
+    if scenario.name == "controller-loss" and len(servers.names) < 2:
+        return "a single controller has no other controller to take over"
     return None
 
 

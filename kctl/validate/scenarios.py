@@ -5,9 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from kctl.errors import Reason, Refused
 from kctl.restart.control import Act
+from kctl.validate.fault_injection import FaultInjection
 from kctl.validate.stage import Stage
 
 _AWAY_S = 10.0  # how long a broker stays down after the cluster has noticed it
@@ -18,7 +20,8 @@ class Scenario:
     """A scenario.
 
     does: its steps in order, for the plan. proves: what a passed run shows. acts: required actions of the broker
-    control. measures: names of the checked budgets; none if writes stop on purpose.
+    control. measures: names of the checked budgets; none if writes stop on purpose. servers: those that it kills, if
+    they are not brokers.
     """
 
     name: str
@@ -27,7 +30,7 @@ class Scenario:
     acts: tuple[Act, ...]
     run: Callable[[Stage], None]
     measures: tuple[str, ...]
-    zookeeper: bool = False
+    servers: Literal["zookeepers", "controllers"] | None = None
     unclean: bool = False
 
 
@@ -139,18 +142,63 @@ def unclean_election(stage: Stage) -> None:
 def zookeeper_loss(stage: Stage) -> None:
     """Crash all ZooKeeper servers. Brokers must keep serving, and reconnect later."""
     stage.wait_for_writes()
-    name = "kill -9 of ZooKeeper"
-    stage.fault(name)
-    stage.breaker.kill_zookeepers()
+    names = stage.breaker.injection.servers().names
+    fault = "kill -9 of ZooKeeper"
+    stage.fault(fault)
+    stage.breaker.kill_servers(names)
     stage.keep_writing(_AWAY_S, "writing without ZooKeeper")
     stage.wait_for_writes("waiting for writes in every partition")
-    if serving := stage.breaker.serving_zookeepers():
-        stage.doubt(f"'{name}' had no effect: {', '.join(serving)} served before the start")
+    _doubt_if_serving(stage, fault, names)
     stage.fault("start of ZooKeeper")
-    stage.breaker.start_zookeepers(stage.wait_s)
+    stage.breaker.start_servers(names, stage.wait_s)
     time.sleep(2.0)  # brokers that lost their sessions may leave ISRs now
     stage.wait_for_recovery()
     stage.wait_for_writes()
+
+
+def controller_loss(stage: Stage) -> None:
+    """Crash the active controller of dedicated controllers. Another one takes over, and clients do not notice."""
+    stage.wait_for_writes()
+    controller = stage.controller()
+    names = (f"controller-{controller}",)
+    fault = f"kill -9 of the active controller {controller}"
+    stage.fault(fault, controller)
+    stage.breaker.kill_servers(names)
+    stage.keep_writing(_AWAY_S, "writing without this controller")
+    stage.wait_for_writes("waiting for writes in every partition")
+    _doubt_if_serving(stage, fault, names)
+    stage.fault(f"start of controller {controller}")
+    stage.breaker.start_servers(names, stage.wait_s)
+    stage.wait_for_recovery()
+    stage.wait_for_writes()
+
+
+def quorum_loss(stage: Stage) -> None:
+    """Crash a majority of the dedicated controllers, and try to create a topic.
+
+    Brokers must keep serving, and the topic must be created completely or not at all.
+    """
+    stage.wait_for_writes()
+    names = stage.breaker.injection.servers().names
+    names = names[: len(names) // 2 + 1]
+    attempt = stage.plan_topic()
+    fault = f"kill -9 of {', '.join(names)}"
+    stage.fault(fault)
+    stage.breaker.kill_servers(names)
+    stage.try_topic(attempt)
+    stage.keep_writing(_AWAY_S, "writing without an active controller")
+    stage.wait_for_writes("waiting for writes in every partition")
+    _doubt_if_serving(stage, fault, names)
+    stage.fault(f"start of {', '.join(names)}")
+    stage.breaker.start_servers(names, stage.wait_s)
+    stage.wait_for_recovery()
+    stage.check_topic(attempt)
+    stage.wait_for_writes()
+
+
+def _doubt_if_serving(stage: Stage, fault: str, names: Sequence[str]) -> None:
+    if serving := stage.breaker.running_servers(names):
+        stage.doubt(f"'{fault}' had no effect: {', '.join(serving)} kept running until the restart")
 
 
 _WRITES = ("max_gap_ms", "max_isr_ms")
@@ -182,9 +230,25 @@ SCENARIOS: Sequence[Scenario] = (
     ),
     Scenario(
         "zookeeper-loss", "kill -9 of all ZooKeeper servers, start them again after a while",
-        "brokers keep serving without ZooKeeper, and reconnect", (), zookeeper_loss, _WRITES, zookeeper=True,
+        "brokers keep serving without ZooKeeper, and reconnect", (), zookeeper_loss, _WRITES, servers="zookeepers",
+    ),
+    Scenario(
+        "controller-loss", "kill -9 of the active dedicated controller, start it again after a while",
+        "another controller takes over, and clients do not notice", (), controller_loss,
+        (*_WRITES, "max_controller_ms"), servers="controllers",
+    ),
+    Scenario(
+        "quorum-loss", "kill -9 of a majority of the dedicated controllers, try to create a topic, start them again",
+        "brokers keep serving without a controller, and a topic is created completely or not at all", (), quorum_loss,
+        _WRITES, servers="controllers",
     ),
 )  # fmt: skip
+
+
+def scenarios_for(injection: FaultInjection) -> list[Scenario]:
+    """Return all scenarios except those for servers that this kind of cluster does not have."""
+    other = "zookeepers" if injection.spec is not None and injection.spec.uses_kraft else "controllers"
+    return [scenario for scenario in SCENARIOS if scenario.servers != other]
 
 
 def find(name: str) -> Scenario:

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 from kctl.base.deadline import Deadline
 from kctl.base.outcomes import ItemResult
 from kctl.cluster.controller import read_controller
-from kctl.errors import ConnectionFailed, KctlError, OperationFailed, Reason, Refused, TimedOut
+from kctl.errors import ConnectionFailed, KctlError, OperationFailed, OutcomeUnknown, Reason, Refused, TimedOut
 from kctl.model import PartitionState
 from kctl.restart.control import Act
+from kctl.topics.create import CreatedTopic, create_topics, plan_create
+from kctl.topics.new_topic import NewTopic
 from kctl.validate.experiment import Experiment
 from kctl.validate.fault_injection import Breaker
 
@@ -23,7 +25,18 @@ if TYPE_CHECKING:
 
 ProgressLine = Callable[[str], None]
 _POLL_S = 0.1
+_ATTEMPT_S = 5.0  # to create a topic without a controller
 _NAMES = {"kill": "kill -9", "stop": "stop", "pause": "pause"}
+
+
+@dataclass
+class TopicAttempt:
+    """A topic that a scenario tries to create. created, refused: what the brokers reported; neither if unknown."""
+
+    topic: NewTopic
+    plan: Sequence[CreatedTopic]
+    created: bool = False
+    refused: bool = False
 
 
 @dataclass
@@ -76,6 +89,37 @@ class Stage:
         for row in rows:
             if row.result is not ItemResult.ELECTED:
                 raise OperationFailed(f"preferred leader of {row.tp} was not elected: {row.reason}")
+
+    def plan_topic(self) -> TopicAttempt:
+        """Plan a topic of the run, placed like the first test topic, to create while there is no controller."""
+        first = [p for p in self.partitions() if p.topic == self.topics[0]]
+        topic = NewTopic(f"{self.topics[0]}-later", assignment=tuple(tuple(p.replicas) for p in first))
+        return TopicAttempt(topic, plan_create(self.client, [topic]))
+
+    def try_topic(self, attempt: TopicAttempt) -> None:
+        """Try to create the topic. A failure is expected; whether it may have been created is recorded."""
+        self.progress(f"trying to create topic {attempt.topic.name}")
+        self.breaker.record_topic(attempt.topic.name)
+        try:
+            rows = create_topics(self.client, [attempt.topic], attempt.plan, timeout_s=_ATTEMPT_S)
+        except (OutcomeUnknown, ConnectionFailed, TimedOut):
+            return
+        except KctlError:
+            attempt.refused = True
+            return
+        attempt.created = rows[0].result is ItemResult.CREATED
+
+    def check_topic(self, attempt: TopicAttempt) -> None:
+        """Check the topic after the controllers are back. Raises OperationFailed if it exists in part, or wrongly."""
+        name, expected = attempt.topic.name, len(attempt.topic.assignment or ())
+        topic = self.client.metadata([name]).topics.get(name)
+        if topic is None:
+            if attempt.created:
+                raise OperationFailed(f"topic {name} was reported as created, and does not exist")
+        elif attempt.refused:
+            raise OperationFailed(f"the creation of topic {name} was refused, and the topic exists")
+        elif len(topic.partitions) != expected:
+            raise OperationFailed(f"topic {name} has {len(topic.partitions)} of {expected} partitions")
 
     # --- reads ----------------------------------------------------------------------------------------------------
 

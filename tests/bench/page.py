@@ -34,7 +34,7 @@ TITLES = {
     "transactions": "Transactions: list",
     "lag": "Lag of 50 groups × 60 partitions",
     "scale": "Lag by number of groups (60 partitions each)",
-    "cluster": "Cluster of three ZooKeeper servers and three brokers",
+    "cluster": "Clusters of three brokers: three ZooKeeper servers and three brokers, and three combined KRaft nodes",
     "produce": "Produce lines to a topic with three replicas, acks=all",
     "clone": "Copy a topic with `topic clone --data`, before and after",
     "consume-100": "Consume records of 100 B",

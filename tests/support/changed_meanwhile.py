@@ -55,8 +55,8 @@ CHANGES: dict[str, str] = {
     "cluster destroy": "removes the folder that has the cluster's name, under its lock",
     **dict.fromkeys(
         ("validate leader-election", "validate controller-election", "validate rolling-restart",
-         "validate unclean-election", "validate broker-loss", "validate zookeeper-loss", "validate all",
-         "validate matrix"),
+         "validate unclean-election", "validate broker-loss", "validate zookeeper-loss",
+         "validate controller-loss", "validate quorum-loss", "validate all", "validate matrix"),
         "uses topics of its own, and looks at the cluster before each fault",
     ),
     **dict.fromkeys(("cluster export", "group export", "history snapshot", "spark snapshot"), "reads"),

@@ -56,7 +56,7 @@ _PARAMETER_KEYS = {
     "maximum": "Highest allowed number.",
 }
 _OPERATORS = """\
-- numbers: `+ - * / // % **`; strings and lists: `+`; `~` joins strings and numbers to a string
+- numbers: `+ - * / // % **`; strings and lists: `+`; `~` joins strings and numbers into a string
 - comparisons: `== != < <= > >=`, `in`, `not in`, `is`
 - booleans: `and`, `or`, `not` (only `true` and `false` are accepted); `a if b else c`
 - access: `x.key`, `x['key']`, `x[0]`, `x[1:3]`
@@ -164,8 +164,9 @@ def render() -> str:
     nesting = f"Operators, filters and brackets may be nested {MAX_NESTING} levels deep"
     lines += [f"{nesting}. The expressions of one argument may use {CPU_SECONDS:g} s of CPU time."]
     inserted = f"Expressions insert at most {MAX_VALUES:,} values and {MAX_RESULT >> 20} Mi characters into one step"
-    repeated = f"repetitions count), nested at most {MAX_DEPTH} levels deep"
-    lines += [f"{inserted} ({repeated}. A string has at most {MAX_TEXT_EXPRESSIONS:,} expressions.\n"]
+    nested = f"Inserted values may be nested {MAX_DEPTH} levels deep"
+    expressions = f"A string has at most {MAX_TEXT_EXPRESSIONS:,} expressions"
+    lines += [f"{inserted}, counting repetitions. {nested}. {expressions}.\n"]
     lines += ["### Filters\n", "`value | filter`, or `value | filter(arguments)`.\n", *_functions(FILTERS)]
     lines += ["### Tests\n", "`value is test`, `value is not test(argument)`.\n", *_functions(TESTS)]
     lines += ["### Functions\n", *_functions(FUNCTIONS)]

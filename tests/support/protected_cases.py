@@ -54,8 +54,8 @@ ELSEWHERE: dict[str, str] = {
     ),
     **dict.fromkeys(
         ("validate leader-election", "validate controller-election", "validate rolling-restart",
-         "validate unclean-election", "validate broker-loss", "validate zookeeper-loss", "validate all",
-         "validate matrix"),
+         "validate unclean-election", "validate broker-loss", "validate zookeeper-loss",
+         "validate controller-loss", "validate quorum-loss", "validate all", "validate matrix"),
         "needs hooks: tests/integration/validate/test_hooks.py",
     ),
     "cluster export": "reads", "group export": "reads", "topic reassign plan": "reads", "spark snapshot": "reads",

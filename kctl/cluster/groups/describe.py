@@ -129,7 +129,7 @@ def describe_groups(client: ClusterClient, groups: Iterable[str], *, listing: Gr
             row = listed.get(name)
             described[name] = replace(answer, type=answer.type or (row.type if row else None))
     if any(isinstance(error, CoordinatorMoved) for error in failed.values()) and _no_groups_yet(client):
-        failed = {name: _unknown(name) if isinstance(e, CoordinatorMoved) else e for name, e in failed.items()}
+        failed = {name: _no_such_group(name) if isinstance(e, CoordinatorMoved) else e for name, e in failed.items()}
     return Groups(described, dict(listing.unlisted) if listing else {}, failed)
 
 
@@ -193,11 +193,11 @@ def _check_dead(
         answer = answers[name]
         assert isinstance(answer, Group)
         unlisted = listing.unlisted.get(f"broker {answer.coordinator}")
-        results[name] = listing.groups.get(name) or unlisted or _unknown(name)
+        results[name] = listing.groups.get(name) or unlisted or _no_such_group(name)
     return results
 
 
-def _unknown(name: str) -> NotFound:
+def _no_such_group(name: str) -> NotFound:
     return NotFound(f"group {name!r} does not exist", hint="run `kctl group list` to see the groups")
 
 

@@ -17,9 +17,9 @@ from kctl.segment.format.offset_commits import GroupPartition, OffsetCommit, Pen
 
 
 class Marker(NamedTuple):
-    """The end of a producer's transaction, after the first `place` commits."""
+    """The end of a producer's transaction, after the first `position` commits."""
 
-    place: int
+    position: int
     producer_id: int
     commit: bool
     at_ms: int
@@ -48,19 +48,19 @@ class Commits:
     def __len__(self) -> int:
         return len(self.key)
 
-    def at(self, places: Ints) -> Commits:
+    def at(self, indices: Ints) -> Commits:
         """Return the commits at these indices, without markers."""
         return Commits(
             self.keys,
-            self.key[places],
-            self.at_ms[places],
-            self.committed_offset[places],
-            self.removed[places],
-            self.has_time[places],
-            self.commit_ms[places],
-            self.leader_epoch[places],
-            self.log_offset[places],
-            self.producer_id[places],
+            self.key[indices],
+            self.at_ms[indices],
+            self.committed_offset[indices],
+            self.removed[indices],
+            self.has_time[indices],
+            self.commit_ms[indices],
+            self.leader_epoch[indices],
+            self.log_offset[indices],
+            self.producer_id[indices],
         )
 
 
@@ -73,80 +73,84 @@ def applied(commits: Commits, pending: PendingCommits[GroupPartition, OffsetComm
     if not commits.markers and not len(pending) and not inside.any():
         return commits
     # Compare decoded keys: a key can have several encodings.
-    busy = pending.keys() | {commits.keys[each] for each in np.unique(commits.key[inside]).tolist()}
-    selected = np.array([key in busy for key in commits.keys], dtype=bool)
-    places = np.flatnonzero(selected[commits.key])
+    transactional_keys = pending.keys() | {commits.keys[each] for each in np.unique(commits.key[inside]).tolist()}
+    selected = np.array([key in transactional_keys for key in commits.keys], dtype=bool)
+    indices = np.flatnonzero(selected[commits.key])
     ended: list[tuple[int, OffsetCommit]] = []
     markers = iter([*commits.markers, None])
     marker = next(markers)
-    for place, (producer_id, result) in zip(places.tolist(), _rows(commits, places, inside), strict=True):
-        while marker is not None and marker.place <= place:
-            ended += _ended(marker, pending)
+    for index, (producer_id, result) in zip(indices.tolist(), _rows(commits, indices, inside), strict=True):
+        while marker is not None and marker.position <= index:
+            ended += _end_transaction(marker, pending)
             marker = next(markers)
         if producer_id >= 0:
             pending.add(producer_id, result.key, result.log_offset, result)
         else:
             pending.supersede(result.key)
     while marker is not None:
-        ended += _ended(marker, pending)
+        ended += _end_transaction(marker, pending)
         marker = next(markers)
     return _merged(commits, np.flatnonzero(~inside), ended)
 
 
-def _ended(marker: Marker, pending: PendingCommits[GroupPartition, OffsetCommit]) -> list[tuple[int, OffsetCommit]]:
+def _end_transaction(
+    marker: Marker, pending: PendingCommits[GroupPartition, OffsetCommit]
+) -> list[tuple[int, OffsetCommit]]:
     result = pending.end(marker.producer_id, commit=marker.commit)
-    return [(marker.place, each._replace(at_ms=marker.at_ms)) for _, each in result]
+    return [(marker.position, each._replace(at_ms=marker.at_ms)) for _, each in result]
 
 
-def _rows(commits: Commits, places: Ints, inside: Flags) -> Iterator[tuple[int, OffsetCommit]]:
+def _rows(commits: Commits, indices: Ints, inside: Flags) -> Iterator[tuple[int, OffsetCommit]]:
     """Yield the commits at these indices as plain values, with their producer; -1 outside of transactions."""
     columns = (
-        np.where(inside[places], commits.producer_id[places], -1),
-        commits.key[places],
-        commits.at_ms[places],
-        commits.committed_offset[places],
-        commits.has_time[places],
-        commits.commit_ms[places],
-        commits.leader_epoch[places],
-        commits.log_offset[places],
+        np.where(inside[indices], commits.producer_id[indices], -1),
+        commits.key[indices],
+        commits.at_ms[indices],
+        commits.committed_offset[indices],
+        commits.has_time[indices],
+        commits.commit_ms[indices],
+        commits.leader_epoch[indices],
+        commits.log_offset[indices],
     )
     keys = commits.keys
-    for producer_id, key, at_ms, offset, timed, commit_ms, epoch, log_offset in zip(
+    for producer_id, key, at_ms, offset, has_time, commit_ms, epoch, log_offset in zip(
         *(each.tolist() for each in columns), strict=True
     ):
         yield (
             producer_id,
             OffsetCommit(
-                keys[key], at_ms, offset, commit_ms if timed else None, epoch if epoch >= 0 else None, log_offset, True
+                keys[key], at_ms, offset, commit_ms if has_time else None, epoch if epoch >= 0 else None,
+                log_offset, True,
             ),
-        )
+        )  # fmt: skip
 
 
-def _merged(commits: Commits, places: Ints, ended: list[tuple[int, OffsetCommit]]) -> Commits:
-    """Return the commits at `places`, merged in order with the commits of ended transactions."""
+def _merged(commits: Commits, indices: Ints, ended: list[tuple[int, OffsetCommit]]) -> Commits:
+    """Return the commits at `indices`, merged in order with the commits of ended transactions."""
     if not ended:
-        return commits.at(places)
+        return commits.at(indices)
     keys = list(commits.keys)
     codes = {key: code for code, key in enumerate(keys)}
     for _, each in ended:
         if each.key not in codes:
             codes[each.key] = len(keys)
             keys.append(each.key)
+    # Even ranks: commits of transactions that ended before the commit at this index. Odd ranks: that commit itself.
     rows = np.array(
         [
             (
-                2 * place, codes[each.key], each.at_ms, each.committed_offset, each.commit_ms is not None,
+                2 * index, codes[each.key], each.at_ms, each.committed_offset, each.commit_ms is not None,
                 each.commit_ms or 0, -1 if each.leader_epoch is None else each.leader_epoch, each.log_offset,
             )
-            for place, each in ended
+            for index, each in ended
         ],
         dtype=np.int64,
     )  # fmt: skip
-    behind, key, at_ms, offset, has_time, commit_ms, epoch, log_offset = rows.T
-    order = np.argsort(np.concatenate([2 * places + 1, behind]), kind="stable")
+    ranks, key, at_ms, offset, has_time, commit_ms, epoch, log_offset = rows.T
+    order = np.argsort(np.concatenate([2 * indices + 1, ranks]), kind="stable")
 
-    def both(one: Any, other: Any) -> Any:
-        return np.concatenate([one[places], other])[order]
+    def both(column: Any, transactional: Any) -> Any:
+        return np.concatenate([column[indices], transactional])[order]
 
     return Commits(
         keys=keys,

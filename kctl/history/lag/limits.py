@@ -2,8 +2,8 @@
 
     WARN, ERR                       the status is this or worse (ERR: STOP, STALL or REWIND)
     STOP, STALL, REWIND             the status is exactly this
-    lag>N, lost>N                   messages, without known control records. A commit beyond the end of the log breaks
-                                    any lag limit
+    lag>N, lost>N                   messages, not counting known control records. A commit beyond the end of the log
+                                    breaks any lag limit
     time-lag>5m, catch-up>1h        durations; a lower bound of the time lag counts, too
     deletion<1h, loss<1h            unread messages are deleted, or the group loses some, within this time
 

@@ -39,12 +39,12 @@ class Times:
     buckets: TimeBuckets
 
     @property
-    def begins(self) -> Ints:
+    def bucket_starts(self) -> Ints:
         """Return the first pass of each bucket with passes."""
-        return np.flatnonzero(np.diff(self.of, prepend=-1))
+        return np.flatnonzero(np.diff(self.bucket_of_pass, prepend=-1))
 
     @property
-    def of(self) -> Ints:
+    def bucket_of_pass(self) -> Ints:
         """Return the bucket of each pass."""
         return (self.passes - self.buckets.from_ms) // self.buckets.bucket_ms
 
@@ -59,7 +59,7 @@ class SeriesWatch:
     def __init__(self, owned: OwnedRows, states: StateStream, times: Times, *, judged: bool = True) -> None:
         self._owned, self._states, self._times, self._judged = owned, states, times, judged
         self._group: _Group | None = None
-        self.by_group: dict[str, Compact] = {}
+        self.by_group: dict[str, BucketValues] = {}
 
     def watch(self, readings: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the readings unchanged."""
@@ -75,21 +75,22 @@ class SeriesWatch:
         result = self.by_group.get(group)
         if result is None:
             return GroupSeries(group, [None] * count, [None] * count, status_spans([None] * count))
-        by_number = _STATES if self._judged else dict.fromkeys(_STATES, State.UNKNOWN)
-        states = (None if state < 0 else by_number[state] for state in result.worst.tolist())
+        state_of = _STATES if self._judged else dict.fromkeys(_STATES, State.UNKNOWN)
+        states = (None if state < 0 else state_of[state] for state in result.worst.tolist())
         return GroupSeries(group, _series(result.lag), _series(result.age), status_spans(states))
 
     def _push(self, batch: pa.RecordBatch) -> None:
         owned = self._owned.of(batch)
         at = numbers(batch.column("at_ms"))
-        place = np.minimum(np.searchsorted(self._times.passes, at), len(self._times.passes) - 1)
-        timed = np.flatnonzero(self._times.passes[place] == at)
-        if not len(timed):  # the pass is outside of the report, or its file in `passes` is damaged
+        pass_index = np.minimum(np.searchsorted(self._times.passes, at), len(self._times.passes) - 1)
+        in_passes = np.flatnonzero(self._times.passes[pass_index] == at)
+        if not len(in_passes):  # the pass is outside of the report, or its file in `passes` is damaged
             return
-        if len(timed) < batch.num_rows:
-            arrays = chosen(batch, batch.schema.names, timed)
-            batch, owned, place = pa.RecordBatch.from_arrays(arrays, schema=batch.schema), owned[timed], place[timed]
-        rows = _Rows.of(batch, owned, place)
+        if len(in_passes) < batch.num_rows:
+            arrays = chosen(batch, batch.schema.names, in_passes)
+            batch = pa.RecordBatch.from_arrays(arrays, schema=batch.schema)
+            owned, pass_index = owned[in_passes], pass_index[in_passes]
+        rows = _Rows.of(batch, owned, pass_index)
         groups, topics = batch.column("group"), batch.column("topic")
         begins = np.flatnonzero(differs(groups) | differs(topics)).tolist()
         for begin, end in zip(begins, [*begins[1:], batch.num_rows], strict=True):
@@ -113,11 +114,11 @@ class SeriesWatch:
 class _Rows(NamedTuple):
     """Readings as arrays.
 
-    place: index of the pass. lag, age, unchanged: -1 if unknown. lag_unknown: there is a commit, but the lag is
+    pass_index: index of the pass. lag, age, unchanged: -1 if unknown. lag_unknown: there is a commit, but the lag is
     unknown. status: the verdict for a partition with or without an owner, depending on `owned`.
     """
 
-    place: Ints
+    pass_index: Ints
     lag: Ints
     lag_unknown: Flags
     age: Ints
@@ -126,25 +127,25 @@ class _Rows(NamedTuple):
     owned: Flags
 
     @staticmethod
-    def of(batch: pa.RecordBatch, owned: Flags, place: Ints) -> _Rows:
-        lag = _or_none(batch, "lag")
+    def of(batch: pa.RecordBatch, owned: Flags, pass_index: Ints) -> _Rows:
+        lag = _or_minus_one(batch, "lag")
         deleted = bits_of(batch.column("deleted"))
-        status = np.where(owned, _small(batch, "status_owned"), _small(batch, "status"))
+        status = np.where(owned, _int8_column(batch, "status_owned"), _int8_column(batch, "status"))
         status[deleted] = Status.OK  # Standing.DELETED
         lag_unknown = nullable(batch.column("committed_offset")).valid & (lag < 0) & ~deleted
-        age, unchanged = _or_none(batch, "time_lag_least_ms"), _or_none(batch, "unchanged_ms")
-        return _Rows(place, lag, lag_unknown, age, unchanged, status, owned)
+        age, unchanged = _or_minus_one(batch, "time_lag_least_ms"), _or_minus_one(batch, "unchanged_ms")
+        return _Rows(pass_index, lag, lag_unknown, age, unchanged, status, owned)
 
     def cut(self, begin: int, end: int) -> _Rows:
         return _Rows._make(column[begin:end] for column in self)
 
 
-def _or_none(batch: pa.RecordBatch, name: str) -> Ints:
+def _or_minus_one(batch: pa.RecordBatch, name: str) -> Ints:
     result = nullable(batch.column(name))
     return np.where(result.valid, result.value, np.int64(-1))
 
 
-class Compact(NamedTuple):
+class BucketValues(NamedTuple):
     """A group's values by bucket. -1: no reading, or an incomplete one."""
 
     lag: Ints
@@ -177,24 +178,24 @@ class _Group:
             self._end_topic()
             self._topic = _Topic(topic, len(self._present))
         self._topic.add(rows)
-        np.add.at(self._lag, rows.place, np.maximum(rows.lag, 0))
-        self._counted[rows.place[rows.lag >= 0]] = True
-        self._present[rows.place] = True
-        self._lag_unknown[rows.place[rows.lag_unknown]] = True
-        np.maximum.at(self._age, rows.place, rows.age)
+        np.add.at(self._lag, rows.pass_index, np.maximum(rows.lag, 0))
+        self._counted[rows.pass_index[rows.lag >= 0]] = True
+        self._present[rows.pass_index] = True
+        self._lag_unknown[rows.pass_index[rows.lag_unknown]] = True
+        np.maximum.at(self._age, rows.pass_index, rows.age)
 
-    def compact(self) -> Compact:
+    def compact(self) -> BucketValues:
         """Return the values by bucket. Call it after the last reading."""
         self._end_topic()
         lag = np.where(self._counted & ~self._lag_unknown, self._lag, -1)
         worst = np.where(self._present, self._worst, np.int8(-1)).astype(np.int64)
-        return Compact(self._peaks(lag), self._peaks(self._age), self._peaks(worst).astype(np.int8))
+        return BucketValues(self._peaks(lag), self._peaks(self._age), self._peaks(worst).astype(np.int8))
 
     def _peaks(self, values: Ints) -> Ints:
         """Return the largest value of each bucket; -1 if there is none."""
         result = np.full(self._times.buckets.size, -1, dtype=np.int64)
-        begins = self._times.begins
-        result[self._times.of[begins]] = np.maximum.reduceat(values, begins)
+        starts = self._times.bucket_starts
+        result[self._times.bucket_of_pass[starts]] = np.maximum.reduceat(values, starts)
         return result
 
     def _end_topic(self) -> None:
@@ -214,11 +215,11 @@ class _Topic:
         self._unchanged = np.full(size, _NEVER, dtype=np.int64)
 
     def add(self, rows: _Rows) -> None:
-        self._present[rows.place] = True
-        np.maximum.at(self._worst, rows.place, rows.status)
-        self._owned[rows.place[rows.owned]] = True
+        self._present[rows.pass_index] = True
+        np.maximum.at(self._worst, rows.pass_index, rows.status)
+        self._owned[rows.pass_index[rows.owned]] = True
         steady = rows.unchanged >= 0
-        np.minimum.at(self._unchanged, rows.place[steady], rows.unchanged[steady])
+        np.minimum.at(self._unchanged, rows.pass_index[steady], rows.unchanged[steady])
 
     def alarms(self, states: _Small) -> _Small:
         """Return the status of the topic at each pass, by standing_of and alarm_of in kctl.history.lag.status."""
@@ -235,6 +236,6 @@ class _Topic:
 _STATES = {int(status): State[status.name] for status in Status}
 
 
-def _small(part: pa.RecordBatch, name: str) -> _Small:
+def _int8_column(part: pa.RecordBatch, name: str) -> _Small:
     result: _Small = numbers(part.column(name).cast(pa.int32())).astype(np.int8)
     return result

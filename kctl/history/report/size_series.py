@@ -21,8 +21,8 @@ class SizeWatch:
     """A pass-through stage that computes series from a stream of batches."""
 
     def __init__(self, times: Times) -> None:
-        ends = np.append(times.begins[1:], len(times.passes)) - 1
-        self._passes, self._buckets = times.passes[ends], times.of[ends]
+        ends = np.append(times.bucket_starts[1:], len(times.passes)) - 1
+        self._passes, self._buckets = times.passes[ends], times.bucket_of_pass[ends]
         self._topics = _SizeSums(("topic",), times.buckets.size)
         self._log_dirs = _SizeSums(("broker", "log_dir"), times.buckets.size)
 

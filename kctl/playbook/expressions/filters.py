@@ -202,7 +202,7 @@ FILTERS = table({
     "intersect": ("Items that are also in `other`.", lambda value, other: _common(value, other, expected=True)),
     "items": ("Convert a mapping to a list of {key, value}.",
               lambda value: [{"key": key, "value": each} for key, each in mapping(value).items()]),
-    "join": ("Join the items to one string.", _join),
+    "join": ("Join the items, or the `attribute` of each, into one string.", _join),
     "keys": ("Keys of a mapping.", lambda value: list(mapping(value))),
     "last": ("Last item; does not exist if the list is empty.", lambda value: _item(value, -1)),
     "length": _LENGTH,

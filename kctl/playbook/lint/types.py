@@ -15,13 +15,13 @@ from kctl.playbook.operations import Argument, operations
 if TYPE_CHECKING:
     from jinja2 import nodes
 
-_OF_NODES = {
+_NODE_TYPES = {
     "Compare": "boolean", "And": "boolean", "Or": "boolean", "Not": "boolean", "Test": "boolean",
     "List": "list", "Tuple": "list", "Dict": "mapping", "Concat": "string", "Call": "list",
     "Sub": "number", "Mul": "number", "Div": "number", "FloorDiv": "number", "Mod": "number", "Pow": "number",
     "Neg": "number", "Pos": "number",
 }  # fmt: skip
-_OF_FILTERS = {
+_FILTER_TYPES = {
     **dict.fromkeys(("length", "count", "duration_ms", "size_bytes"), "integer"),
     **dict.fromkeys(("join", "lower", "upper", "trim", "replace", "string", "tojson"), "string"),
     **dict.fromkeys(
@@ -30,13 +30,13 @@ _OF_FILTERS = {
         "list",
     ),
 }  # fmt: skip
-_OF_MEMBERS = {"exit_code": "integer", "changed": "boolean", "status": "string"}
+_MEMBER_TYPES = {"exit_code": "integer", "changed": "boolean", "status": "string"}
 _TYPE_NAMES = {
     "boolean": "true or false", "list": "a list", "mapping": "a mapping", "string": "a string",
     "integer": "an integer", "number": "a number", "duration": "a duration", "size": "a size", "null": "null",
 }  # fmt: skip
 _SCALARS = frozenset({"string", "integer", "number", "duration", "size", "boolean"})
-_FITS = {
+_ACCEPTED_TYPES = {
     "flag": frozenset({"boolean"}),
     "integer": frozenset({"integer", "number"}),  # the result of a calculation may be an integer
     "number": frozenset({"integer", "number"}),
@@ -44,8 +44,8 @@ _FITS = {
 }
 _BOOLEAN = frozenset({"boolean"})
 _DURATION = frozenset({"duration", "string", "integer", "number"})
-_MUST = {"flag": "true or false", "integer": "an integer", "number": "a number", "text": "a string"}
-_KEYS: dict[str, tuple[str, frozenset[str], str | None]] = {
+_REQUIRED_TYPES = {"flag": "true or false", "integer": "an integer", "number": "a number", "text": "a string"}
+_STEP_KEYS: dict[str, tuple[str, frozenset[str], str | None]] = {
     "loop": ("loop must be a list", frozenset({"list"}), "convert a mapping with `| items`"),
     "retries": ("retries must be an integer", frozenset({"integer", "number"}), None),
     "delay": ("delay must be a duration", _DURATION, None),
@@ -62,11 +62,11 @@ def type_of(tree: nodes.Expr, playbook: Playbook, registers: frozenset[str]) -> 
         parameter = playbook.parameter(tree.name)  # type: ignore[attr-defined]
         return None if parameter is None or (parameter.default is None and not parameter.required) else parameter.type
     if kind == "Filter":
-        return _OF_FILTERS.get(tree.name)  # type: ignore[attr-defined]
+        return _FILTER_TYPES.get(tree.name)  # type: ignore[attr-defined]
     if kind == "Getattr":
         is_register = getattr(tree.node, "name", "") in registers  # type: ignore[attr-defined]
-        return _OF_MEMBERS.get(tree.attr) if is_register else None  # type: ignore[attr-defined]
-    return _OF_NODES.get(kind)
+        return _MEMBER_TYPES.get(tree.attr) if is_register else None  # type: ignore[attr-defined]
+    return _NODE_TYPES.get(kind)
 
 
 def _of_constant(value: Any) -> str:
@@ -79,7 +79,7 @@ def _of_constant(value: Any) -> str:
 
 def fits(argument: Argument, kind: str, *, item: bool) -> bool:
     """Return True if a value of this type is valid for an operation's argument, or for an item of its list."""
-    if kind in _FITS[argument.kind]:
+    if kind in _ACCEPTED_TYPES[argument.kind]:
         return True
     if item or not argument.many:
         return False
@@ -87,15 +87,18 @@ def fits(argument: Argument, kind: str, *, item: bool) -> bool:
 
 
 def check_types(problems: Problems, step: Step, playbook: Playbook, registers: frozenset[str]) -> None:
-    """Report types that do not fit: conditions, loops, an operation's arguments. registers: of steps without a loop."""
+    """Report types that do not fit: conditions, loops, an operation's arguments.
+
+    registers: those of steps without a loop.
+    """
     check = _Check(problems, playbook, registers)
     for site in sites_of(step):
         if site.alone:
             hint = "compare it, e.g. `… | length > 0`"
             name = site.key if isinstance(site.key, str) else "that"
             check.site(site, f"{name} must be true or false", _BOOLEAN, hint)
-        elif site.holder is step.body and site.key in _KEYS:
-            check.site(site, *_KEYS[site.key])
+        elif site.holder is step.body and site.key in _STEP_KEYS:
+            check.site(site, *_STEP_KEYS[site.key])
     if step.is_operation:
         _arguments(check, step)
 
@@ -106,7 +109,7 @@ def _arguments(check: _Check, step: Step) -> None:
         argument = operation.argument(str(name))
         if argument is None:
             continue
-        rule = f"{argument.name} must be {_MUST[argument.kind]}"
+        rule = f"{argument.name} must be {_REQUIRED_TYPES[argument.kind]}"
         if isinstance(value, str):
             check.argument(step.arguments, name, argument, rule, item=False)
         elif argument.many and isinstance(value, (YamlMap, YamlList)):

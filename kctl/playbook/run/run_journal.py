@@ -1,7 +1,7 @@
 """The journal of a run, for resuming and displaying it.
 
-File: `playbooks/<UTC yyyymmddThhmmss.mmmZ>-<pid>.jsonl` in kctl's state folder. The key of a step is its id, after the
-ids of the includes around it, with the index of a loop item: "prepare/topics[2]". Journals hold no secrets.
+File: `playbooks/<UTC yyyymmddThhmmss.mmmZ>-<pid>.jsonl` in kctl's state folder. The key of a step has the ids of the
+enclosing includes and the step's own id, with the index of a loop item: "prepare/topics[2]". Journals hold no secrets.
 """
 
 from __future__ import annotations
@@ -44,7 +44,11 @@ class EntryType(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class EndedStep:
-    """A step that ended. whole: the complete value is stored. fatal: the failure ended the part."""
+    """A step that ended.
+
+    whole: the complete value is stored. fatal: the failure ended the part (steps, on_failure or finally). handler: the
+    step belongs to on_failure or finally.
+    """
 
     result: StepResult
     whole: bool
@@ -54,13 +58,13 @@ class EndedStep:
 
 @dataclass(frozen=True, slots=True)
 class StartedStep:
-    """A step that started. looks: the step is an operation that changes nothing."""
+    """A step that started. read_only: the step is an operation that changes nothing. handler: as in EndedStep."""
 
     key: str
     name: str
     kind: str
     repeatable: bool
-    looks: bool
+    read_only: bool
     handler: bool
     at: str
     item_digest: str | None
@@ -69,7 +73,7 @@ class StartedStep:
     @property
     def may_have_changed(self) -> bool:
         """Return True if the step may have changed something before it was interrupted."""
-        return BUILTIN_STEPS[self.kind].changes if self.kind in BUILTIN_STEPS else not self.looks
+        return BUILTIN_STEPS[self.kind].changes if self.kind in BUILTIN_STEPS else not self.read_only
 
 
 @dataclass(slots=True)
@@ -79,7 +83,7 @@ class RecordedRun:
     header: dict[str, Any]
     done: dict[str, EndedStep] = field(default_factory=dict)
     started: dict[str, StartedStep] = field(default_factory=dict)  # including ended steps
-    open: dict[str, StartedStep] = field(default_factory=dict)  # without end, or failed and partly done
+    open: dict[str, StartedStep] = field(default_factory=dict)  # did not end, or failed and may have changed something
     ended: dict[str, Any] | None = None
     last_at: str = ""
 
@@ -125,7 +129,7 @@ class RecordedRun:
             step = self.started.get(key) or self.started.get(f"{key}[0]")
             if self.done[key].result.message in _BY_HAND:
                 continue
-            if step is None or step.looks:  # no start entry: assert, set, or skipped
+            if step is None or step.read_only:  # no start entry: assert, set, or skipped
                 del self.done[key]
             elif step.kind not in _TAKES_TIME:
                 break
@@ -326,8 +330,10 @@ def state_of(path: Path) -> RecordedRun:
 
 
 def read_all() -> tuple[list[tuple[Path, RecordedRun]], list[KctlError]]:
-    """Return the readable runs, newest first, and the errors of the others. Journals left empty by a crash are
-    skipped."""
+    """Return the readable runs, newest first, and the errors of the others.
+
+    Journals that a crash left empty are skipped.
+    """
     readable: list[tuple[Path, RecordedRun]] = []
     failed: list[KctlError] = []
     for path in runs():

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from kctl.reassign.planner.assignment import Reassignment
 
-WITHOUT_COPIES = 1_000  # partitions in a batch that copies nothing
+REORDER_BATCH_SIZE = 1_000  # partitions in a batch that copies nothing
 _OPEN = 32  # batches to try for a partition that does not fit into the first one
 
 
@@ -50,7 +50,7 @@ def make_batches(
         items.append(_Item(position, len(receivers), size, receivers[0], source))
     ordered = _spread(items, attrgetter("source"))
     copy_batches = _pack(_spread(ordered, attrgetter("receiver")), max(1, max_concurrent_moves), batch_bytes)
-    rest = (tuple(reorders[i : i + WITHOUT_COPIES]) for i in range(0, len(reorders), WITHOUT_COPIES))
+    rest = (tuple(reorders[i : i + REORDER_BATCH_SIZE]) for i in range(0, len(reorders), REORDER_BATCH_SIZE))
     return (*(tuple(sorted(batch)) for batch in copy_batches), *rest)
 
 

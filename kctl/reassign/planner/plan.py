@@ -146,7 +146,7 @@ def _place(cluster: PlanCluster, goals: Goals, roles: Roles) -> _Placement:
         if deferred:
             moves = "1 move is" if deferred == 1 else f"{deferred:,} moves are"
             unmet.append(f"{moves} left for another plan (--max-moves or --max-bytes)")
-            # A plan that defers no more moves needs no fewer: its moves and the deferred ones add up to a whole plan.
+            # The moves of a plan and its deferred moves together are a complete plan, so they are at least `bound`.
             bound, bytes_bound = max(0, bound - deferred), 0
     if not (goals.moves_data or goals.even_leaders):
         return _Placement(rows, (0, 0, 0), [], 0)
@@ -248,7 +248,7 @@ def _unmet_bytes(cluster: PlanCluster, bounds: ByteBound) -> list[str]:
 
 
 def _in_order(old: tuple[int, ...], new: Iterable[int]) -> tuple[int, ...]:
-    """Put new replicas in the places of those that leave; additional ones come last."""
+    """Return the new replicas: each added one in the place of a removed one, the others last."""
     after = set(new)
     if after == set(old):
         return old

@@ -33,8 +33,8 @@ def cancel_batch(run: Run) -> None:
     """Cancel the open batch, so that the run can be resumed later."""
     if not run.state.batch_cancelling:
         run.write(RunStep.BATCH_CANCEL, batch=run.state.batch)
-    taken_back = _cancel_moves(run, rows_in_flight(run))
-    run.write(RunStep.BATCH_CANCELLED, batch=run.state.batch, taken_back=taken_back)
+    returned_count = _cancel_moves(run, rows_in_flight(run))
+    run.write(RunStep.BATCH_CANCELLED, batch=run.state.batch, taken_back=returned_count)
 
 
 def rows_in_flight(run: Run) -> list[Reassignment]:

@@ -29,13 +29,15 @@ class PlanProblem(NamedTuple):
         return f"{self.subject}: {self.reason}"
 
 
-def check(plan: PlanFile, live: LiveState, *, ours: frozenset[TopicPartition] = frozenset()) -> list[PlanProblem]:
+def check(
+    plan: PlanFile, live: LiveState, *, run_partitions: frozenset[TopicPartition] = frozenset()
+) -> list[PlanProblem]:
     """Return the reasons why `plan` cannot run now.
 
-    live: with the plan's topics, and the log dirs of all brokers. ours: partitions that this run moves, which may be in
-    flight. A partition at its target is not a problem.
+    live: with the plan's topics, and the log dirs of all brokers. run_partitions: partitions that this run moves, which
+    may be in flight. A partition at its target is not a problem.
     """
-    problems = [*_check_cluster(plan, live), *_check_foreign(plan, live, ours), *_check_topics(plan, live)]
+    problems = [*_check_cluster(plan, live), *_check_foreign(plan, live, run_partitions), *_check_topics(plan, live)]
     copies = _SpaceNeeded(live)
     subjects = {p.subject for p in problems}
     for r in plan.reassignments:
@@ -45,7 +47,7 @@ def check(plan: PlanFile, live: LiveState, *, ours: frozenset[TopicPartition] = 
                 count = len(live.topics[r.topic].partitions)
                 problems.append(PlanProblem(str(r.tp), f"no such partition: the topic has {count}"))
             continue
-        if r.tp in live.moving and r.tp not in ours:
+        if r.tp in live.moving and r.tp not in run_partitions:
             continue  # reported above, and its replicas are changing
         problems += [PlanProblem(str(r.tp), reason) for reason in _check_partition(r, state, live, copies)]
     return problems + copies.problems()
@@ -71,9 +73,9 @@ def _check_cluster(plan: PlanFile, live: LiveState) -> Iterator[PlanProblem]:
         yield PlanProblem("the cluster", "it has no active controller")
 
 
-def _check_foreign(plan: PlanFile, live: LiveState, ours: frozenset[TopicPartition]) -> Iterator[PlanProblem]:
+def _check_foreign(plan: PlanFile, live: LiveState, run_partitions: frozenset[TopicPartition]) -> Iterator[PlanProblem]:
     planned = {r.tp for r in plan.reassignments}
-    for tp in sorted(live.moving.keys() - ours):
+    for tp in sorted(live.moving.keys() - run_partitions):
         reason = "it is already being moved by someone else"
         if tp not in planned:
             reason += "; it is not in the plan, but the throttles would interfere"
@@ -255,7 +257,7 @@ class _SpaceNeeded:
         for node in sorted(self._needed):
             if self._free(node) is None:
                 response = self._live.log_dirs.get(node)
-                why = response.message if isinstance(response, KctlError) else "brokers report it since Kafka 3.3"
+                why = response.message if isinstance(response, KctlError) else "brokers report it only since Kafka 3.3"
                 problems.append(PlanProblem(f"broker {node}", f"its free disk space is unknown ({why})"))
         return problems
 

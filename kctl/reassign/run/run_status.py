@@ -165,8 +165,8 @@ def read_status(client: ClusterClient) -> ReassignmentStatus:
     current, unread = read_settings(client, live.brokers, live.topics)
     _read_log_dirs(client, live, rows, current)
     overview = None if last is None else _overview(last, judge(rows, live), current)
-    ours = {r.tp for r in rows} if last and last.state.outcome is None else set()
-    moving = [*_moving(live, ours, _sizes(client, live)), *between_log_dirs(live, ours)]
+    run_partitions = {r.tp for r in rows} if last and last.state.outcome is None else set()
+    moving = [*_moving(live, run_partitions, _sizes(client, live)), *between_log_dirs(live, run_partitions)]
     receiving = {node for row in moving for node in row.adding}
     return ReassignmentStatus(
         client.target.name,
@@ -273,7 +273,7 @@ def _sizes(client: ClusterClient, live: LiveState) -> ReplicaPlaces:
     return places_of(fetch_log_dirs(client, live_nodes, topics=numbers_by_topic(sorted(live.moving))))
 
 
-def _moving(live: LiveState, ours: set[TopicPartition], places: ReplicaPlaces) -> list[MovingPartition]:
+def _moving(live: LiveState, run_partitions: set[TopicPartition], places: ReplicaPlaces) -> list[MovingPartition]:
     rows = []
     for tp, moving in sorted(live.moving.items()):
         partition = live.partition(tp)
@@ -287,7 +287,7 @@ def _moving(live: LiveState, ours: set[TopicPartition], places: ReplicaPlaces) -
                 replicas=list(live.target(tp) or ()),
                 adding=list(moving.adding),
                 removing=list(moving.removing),
-                ours=tp in ours,
+                ours=tp in run_partitions,
                 copied_bytes=sum(place.size_bytes for place in copies if place) if any(copies) else None,
                 size_bytes=None if source is None else source.size_bytes * len(moving.adding),
             )
@@ -295,7 +295,7 @@ def _moving(live: LiveState, ours: set[TopicPartition], places: ReplicaPlaces) -
     return rows
 
 
-def between_log_dirs(live: LiveState, ours: set[TopicPartition]) -> list[MovingPartition]:
+def between_log_dirs(live: LiveState, run_partitions: set[TopicPartition]) -> list[MovingPartition]:
     """Return the copies between log dirs on the brokers that were read."""
     rows = []
     for (node, tp), place in sorted(places_of(live.log_dirs).items(), key=lambda row: (row[0][1], row[0][0])):
@@ -304,7 +304,15 @@ def between_log_dirs(live: LiveState, ours: set[TopicPartition]) -> list[MovingP
             sizes = place.future_bytes, place.size_bytes
             rows.append(
                 MovingPartition(
-                    tp.topic, tp.partition, replicas, [], [], tp in ours, *sizes, broker=node, log_dir=place.future_path
+                    tp.topic,
+                    tp.partition,
+                    replicas,
+                    [],
+                    [],
+                    tp in run_partitions,
+                    *sizes,
+                    broker=node,
+                    log_dir=place.future_path,
                 )
             )
     return rows

@@ -42,7 +42,7 @@ class DirectReader:
         self.skipped = 0
         share = max(_MIN_FETCH_BYTES, min(1 << 20, _MERGE_BYTES // max(1, len(self.positions))))
         follow = not options.finite and options.until_ms is None
-        self._ended: set[TopicPartition] = set()  # partitions whose end is set by --until
+        self._resolved: set[TopicPartition] = set()  # partitions whose end is set by --until
         self._displaced: dict[TopicPartition, int] = {}  # positions that are no longer in the log
         self._log_query, self._until_query = LeaderQuery(options, follow=follow), LeaderQuery(options, follow=False)
         self._fetcher = Fetcher(
@@ -186,13 +186,13 @@ class DirectReader:
         if until is None or self._options.exit_eof or time.time() * 1000 < until or not self._until_query.due:
             return
         by_offset = self._options.until_offset is not None
-        partitions = self.positions.keys() - (self._ended if by_offset else self._ends.keys())
+        partitions = self.positions.keys() - (self._resolved if by_offset else self._ends.keys())
         if not partitions:
             return
         ask = partial(_ends_at, self._client, time_ms=until, read_committed=self._options.read_committed)
         ends = self._until_query.ask(ask, sorted(partitions))
         for tp, end in ends.items():
-            self._ended.add(tp)
+            self._resolved.add(tp)
             self._ends[tp] = min(end, self._ends.get(tp, end))
             self._move(tp, self.positions[tp])
 

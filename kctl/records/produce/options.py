@@ -38,9 +38,9 @@ class SenderOptions:
     """The options of sending batches.
 
     acks: -1 for all in-sync replicas, 1, 0. producer: id and epoch for idempotence. batch_bytes: the size when full.
-    linger_s: how long a batch waits to be filled. timeout_s: how long a partition may make no progress. go_on:
-    continue after a lost batch. resend: without idempotence, behave like producers with retries: five batches in
-    flight, and retries after lost responses, which may duplicate and reorder records.
+    linger_s: how long a batch waits to be filled. timeout_s: how long a partition may make no progress.
+    continue_after_loss: keep sending after a lost batch. resend: without idempotence, behave like producers with
+    retries: five batches in flight, and retries after lost responses, which may duplicate and reorder records.
     """
 
     topic: str
@@ -51,7 +51,7 @@ class SenderOptions:
     batch_bytes: int
     linger_s: float
     timeout_s: float
-    go_on: bool = False
+    continue_after_loss: bool = False
     resend: bool = False
 
 

@@ -8,8 +8,8 @@ One non-blocking loop: connections and metadata lookups run in the background (k
 - After a transient error (a leader moved, a broker stopped), a batch is retried until the partition has made no
   progress for timeout_s. Waiting behind other batches on a working connection does not count. Then a batch that was
   sent without a response is unknown; a batch that brokers rejected or never received has failed.
-- After the first lost batch, nothing new is sent; batches in flight are completed. With `go_on`, the partition's next
-  batches follow in the producer's next epoch, as in Java's producer (KIP-360).
+- After the first lost batch, nothing new is sent; batches in flight are completed. With `continue_after_loss`, the
+  partition's next batches follow in the producer's next epoch, as in Java's producer (KIP-360).
 - The bytes of unacknowledged batches are bounded (`has_room`).
 """
 
@@ -300,7 +300,7 @@ class Sender:
             hint="without idempotence the batch is not retried, because it may be in the log",
         )
         self._finish(batch, UNKNOWN if batch.perhaps_written else FAILED, error)
-        if not self._options.go_on:
+        if not self._options.continue_after_loss:
             self.stop(error)
         elif self._options.producer is not None:
             self._restart(queue, queue.drop_sent(), error)
@@ -309,7 +309,7 @@ class Sender:
         if queue.open is not None:
             self._records.close_batch(queue)
         self._restart(queue, queue.drop_all(), error)
-        if not self._options.go_on:
+        if not self._options.continue_after_loss:
             self.stop(error)
 
     def _restart(self, queue: PartitionQueue, batches: Sequence[ClosedBatch], error: KctlError) -> None:

@@ -32,7 +32,7 @@ def template(text: str) -> Render:
     try:
         parts = [_part(match) for match in _PART.finditer(text)]
     except UsageError as exc:
-        raise UsageError(exc.message, hint=f"{_doubled(text)}{_HINT}") from None
+        raise UsageError(exc.message, hint=f"{_brace_hint(text)}{_HINT}") from None
     if len(parts) == 1:
         return parts[0]
     return lambda number: b"".join([part(number) for part in parts])
@@ -46,7 +46,7 @@ def random_text(size: int) -> Render:
     return lambda _number: b64encode(os.urandom(raw))[:size]
 
 
-def _doubled(text: str) -> str:
+def _brace_hint(text: str) -> str:
     """Return a hint with all braces doubled except those of placeholders; "" if the text already has double braces."""
     if "{{" in text or len(text) > 200:
         return ""

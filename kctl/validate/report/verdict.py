@@ -58,7 +58,8 @@ class BudgetResult:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The verdict of a run. gaps: of each partition in each window; recoveries: after each fault.
+    """The verdict of a run. gaps: of each partition, before the first fault and after each fault. recoveries:
+    after each fault.
 
     violated: invariants that were violated and not tolerated. doubts: reasons why the run proves less than it should.
     """

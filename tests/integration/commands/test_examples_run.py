@@ -40,8 +40,8 @@ ELSEWHERE = {
     **dict.fromkeys(("runtime install", "runtime verify", "runtime remove"), "a download: deploy/test_runtime.py"),
     **dict.fromkeys(
         ("validate leader-election", "validate controller-election", "validate rolling-restart",
-         "validate unclean-election", "validate broker-loss", "validate zookeeper-loss", "validate all",
-         "validate matrix"),
+         "validate unclean-election", "validate broker-loss", "validate zookeeper-loss",
+         "validate controller-loss", "validate quorum-loss", "validate all", "validate matrix"),
         "a cluster that may be broken: validate/test_scenarios.py",
     ),
     **dict.fromkeys(("feature list", "feature upgrade", "feature downgrade"), "KRaft: kraft/test_features.py"),

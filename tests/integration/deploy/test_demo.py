@@ -24,6 +24,14 @@ def test_the_whole_of_it(own_kctl: Kctl) -> None:
     _nothing_is_left(own_kctl)
 
 
+def test_kafka_4_without_zookeeper(kraft_kctl: Kctl) -> None:
+    done = kraft_kctl("demo", "--layout", "kraft-combined", "--no-spark", timeout=400)
+    assert done.code == 0, str(done)
+    assert "three nodes, each a broker and a controller" in done.out
+    assert "The demo is finished" in done.out
+    _nothing_is_left(kraft_kctl)
+
+
 def test_ctrl_c(own_kctl: Kctl) -> None:
     def begun() -> bool:
         return any(row["state"] == "running" for row in own_kctl.json("cluster", "list"))

@@ -62,7 +62,7 @@ def test_no_controller_with_zookeeper(monkeypatch: pytest.MonkeyPatch) -> None:
     ("hidden", "dirs", "may", "failure"),
     [
         ((), [], None, None),
-        (("secret",), [], None, "1 topic on the brokers' disks are hidden from this user"),
+        (("secret",), [], None, "1 topic on the brokers' disks is hidden from this user"),
         (NotAuthorized("no"), [], None, "no"),
         ((), NotAuthorized("no"), True, None),
         ((), NotAuthorized("no"), False, "this user may not describe all topics"),

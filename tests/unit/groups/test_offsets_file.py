@@ -42,7 +42,7 @@ def test_metadata_is_kept() -> None:
 
 def test_a_line_without_a_group_is_the_named_groups() -> None:
     offsets = parse_offsets(b"t,1,7\nu,0,0\n", "f.csv")
-    assert by_group(offsets, only="g") == {
+    assert by_group(offsets, default_group="g") == {
         "g": {TopicPartition("t", 1): OffsetToCommit(7), TopicPartition("u", 0): OffsetToCommit(0)}
     }
     with pytest.raises(InvalidFile, match="does not name the group"):
@@ -71,7 +71,7 @@ def test_a_line_without_a_group_is_the_named_groups() -> None:
         (b"[", "not JSON"),
         (b"[NaN]", "NaN is not a number"),
         (b"[" * 100_000, "not JSON"),
-        (b'[{"topic": "t", "partition": 0}]', "entry 1 has no topic, partition and offset"),
+        (b'[{"topic": "t", "partition": 0}]', "entry 1 lacks a topic, a partition or an offset"),
         (b'[{"topic": 5, "partition": 0, "offset": 1}]', "entry 1 has no topic"),
         (b'[{"topic": "t", "partition": true, "offset": 1}]', "partition True is not"),
         (b'[{"topic": "t", "partition": 0, "offset": 1.5}]', "offset 1.5 is not"),

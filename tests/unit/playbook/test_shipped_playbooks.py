@@ -96,7 +96,7 @@ def test_the_lag_gate_waits_for_a_broker_that_is_silent_for_a_moment() -> None:
     world = World(answers={"lag.check": [away, away, OperationResult(0, [row])]})
     ending = run((ROOT / "playbooks" / "consumer-lag-gate.yaml").read_text(), world, "groups=g")
     assert (ending.exit_code, world.slept) == (0, [10])
-    assert messages(ending)["told"] == "g (Stable): lag was ?, now 0"
+    assert messages(ending)["summary"] == "g (Stable): lag was ?, now 0"
     world = World(answers={"lag.check": OperationResult(4, None, NotFound("unknown group g"))})
     assert run((ROOT / "playbooks" / "consumer-lag-gate.yaml").read_text(), world, "groups=g").exit_code == 4
     assert world.slept == []

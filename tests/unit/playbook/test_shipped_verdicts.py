@@ -89,7 +89,7 @@ def test_lost_messages_are_told_beside_a_partition_without_a_commit() -> None:
     assert (_failed(ending), ending.exit_code) == (["lost"], 1)
     assert messages(ending)["lost"] == "2 messages were deleted before they were read: flink"
     ending = _run("consumer-lag-gate", _lag(_row("orders", 1, None)), "groups=flink", "max_uncommitted=1")
-    assert messages(ending)["told"] == "flink (Stable): lag was ?, now ?"
+    assert messages(ending)["summary"] == "flink (Stable): lag was ?, now ?"
 
 
 # --- topic-audit
@@ -337,4 +337,4 @@ def test_a_group_that_is_there_already_is_compared_as_well() -> None:
     world = _group([_change(0, 10, 10, ItemResult.UNCHANGED)], [], {0: 10})
     ending = _run("reset-group-by-time", world, *RESET)
     assert (states(ending)["reset"], ending.exit_code) == ("skipped", 0)
-    assert messages(ending)["told"] == "nothing to reset: flink is already at these offsets"
+    assert messages(ending)["summary"] == "nothing to reset: flink is already at these offsets"

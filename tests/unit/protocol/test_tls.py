@@ -137,7 +137,7 @@ def test_no_cipher_suite_in_common(files: TlsFiles) -> None:
             ssl_ciphers="TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
         )
         connection = Connection(parse_address(f"localhost:{port}"), Dialer(security))
-        with pytest.raises(CertificateRejected, match="or no cipher suite is common"):
+        with pytest.raises(CertificateRejected, match="or shares no cipher suite with kctl"):
             connection.open(Deadline(20))
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kctl.reassign.planner.assignment import Reassignment
-from kctl.reassign.planner.batches import WITHOUT_COPIES, default_concurrency, make_batches, receivers_of
+from kctl.reassign.planner.batches import REORDER_BATCH_SIZE, default_concurrency, make_batches, receivers_of
 
 replica_lists = st.lists(st.integers(0, 6), min_size=1, max_size=4, unique=True).map(tuple)
 reassignments = st.lists(
@@ -59,11 +59,11 @@ def test_bytes_fill_batches_where_they_fit() -> None:
 
 
 def test_what_copies_nothing_comes_last_by_itself() -> None:
-    plan = [Reassignment("t", p, (1, 2), (2, 1)) for p in range(WITHOUT_COPIES + 1)]
+    plan = [Reassignment("t", p, (1, 2), (2, 1)) for p in range(REORDER_BATCH_SIZE + 1)]
     plan.append(Reassignment("t", 5000, (3, 2), (2, 1)))
     batches = make_batches(plan, max_concurrent_moves=1, batch_bytes=1)
-    assert [len(batch) for batch in batches] == [1, WITHOUT_COPIES, 1]
-    assert batches[0] == (WITHOUT_COPIES + 1,)
+    assert [len(batch) for batch in batches] == [1, REORDER_BATCH_SIZE, 1]
+    assert batches[0] == (REORDER_BATCH_SIZE + 1,)
 
 
 @pytest.mark.parametrize(

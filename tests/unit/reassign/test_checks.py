@@ -170,7 +170,7 @@ def test_what_is_fine(moves: list[Reassignment], state: LiveState) -> None:
     ],
 )
 def test_partitions_of_ours_in_flight(state: LiveState, problems: list[str]) -> None:
-    assert [str(p) for p in check(plan(), state, ours=frozenset({T0}))] == problems
+    assert [str(p) for p in check(plan(), state, run_partitions=frozenset({T0}))] == problems
 
 
 def test_what_has_arrived_already_is_not_needed_again() -> None:
@@ -182,9 +182,9 @@ def test_what_has_arrived_already_is_not_needed_again() -> None:
             3: [LogDir("/d", 5000, 30, [LogDirReplica("t", 0, 80, 1, False)])],
         },
     )  # fmt: skip
-    assert check(plan(), in_flight, ours=frozenset({T0})) == []
+    assert check(plan(), in_flight, run_partitions=frozenset({T0})) == []
     in_flight.log_dirs[3] = [LogDir("/d", 5000, 10, [LogDirReplica("t", 0, 80, 1, False)])]
-    assert [str(p) for p in check(plan(), in_flight, ours=frozenset({T0}))] == [
+    assert [str(p) for p in check(plan(), in_flight, run_partitions=frozenset({T0}))] == [
         "broker 3: it will receive 20 B, but has 10 B free"
     ]
 
@@ -206,7 +206,7 @@ def test_free_space_of_several_log_dirs(dirs: list[LogDir], enough: bool) -> Non
 def test_doubts() -> None:
     old = live(log_dirs={node: [log_dir("/d", node, free=None)] for node in (1, 2, 3)})
     assert [str(p) for p in unchecked(plan(), old)] == [
-        "broker 3: its free disk space is unknown (brokers report it since Kafka 3.3)"
+        "broker 3: its free disk space is unknown (brokers report it only since Kafka 3.3)"
     ]
     silent = live(log_dirs={1: ConnectionTimedOut("no answer"), 2: ConnectionTimedOut("no answer")})
     assert [str(p) for p in unchecked(plan(), silent)] == [

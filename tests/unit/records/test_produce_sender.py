@@ -29,7 +29,7 @@ class Rig:
 
     def __init__(
         self, partitions: int = 1, *, acks: int = -1, idempotent: bool | None = None, timeout_s: float = 30.0,
-        batch_bytes: int = 1000, leader: int = 1, go_on: bool = False, resend: bool = False,
+        batch_bytes: int = 1000, leader: int = 1, continue_after_loss: bool = False, resend: bool = False,
     ) -> None:  # fmt: skip
         self.client = FakeClient(state(partitions, leader))
         self.outcomes: list[tuple[list[int], str, str | None]] = []
@@ -37,7 +37,16 @@ class Rig:
         self.sender = Sender(
             cast(ClusterClient, self.client),
             SenderOptions(
-                "t", acks, (1, 0) if idempotent else None, "none", None, batch_bytes, 0.0, timeout_s, go_on, resend
+                "t",
+                acks,
+                (1, 0) if idempotent else None,
+                "none",
+                None,
+                batch_bytes,
+                0.0,
+                timeout_s,
+                continue_after_loss,
+                resend,
             ),
             self.client.known,
             self._done,
@@ -347,7 +356,7 @@ def test_waiting_for_a_leader_uses_no_cpu(rig: Callable[..., Rig]) -> None:
 
 def test_go_on_continues_in_the_next_epoch_after_a_rejected_batch(rig: Callable[..., Rig]) -> None:
     """A broker rejects batches after a missing sequence number, but accepts the first one of a newer epoch."""
-    it = rig(2, go_on=True)
+    it = rig(2, continue_after_loss=True)
     for _ in range(2):
         it.batch(0)
         it.batch(1)
@@ -368,7 +377,7 @@ def test_go_on_continues_in_the_next_epoch_after_a_rejected_batch(rig: Callable[
 
 
 def test_go_on_gives_up_batches_sent_after_the_lost_one(rig: Callable[..., Rig]) -> None:
-    it = rig(go_on=True)
+    it = rig(continue_after_loss=True)
     it.batch()
     it.until(it.acknowledged, "the first", answering=True)
     for _ in range(7):
@@ -387,7 +396,7 @@ def test_go_on_gives_up_batches_sent_after_the_lost_one(rig: Callable[..., Rig])
 
 
 def test_go_on_continues_after_a_partition_was_given_up(rig: Callable[..., Rig]) -> None:
-    it = rig(go_on=True, timeout_s=0.3)
+    it = rig(continue_after_loss=True, timeout_s=0.3)
     it.broker.judge = lambda _partition: (19, -1)
     it.batch()
     it.batch()
@@ -401,7 +410,7 @@ def test_go_on_continues_after_a_partition_was_given_up(rig: Callable[..., Rig])
 
 
 def test_go_on_without_idempotence_sends_nothing_twice(rig: Callable[..., Rig]) -> None:
-    it = rig(acks=1, go_on=True)
+    it = rig(acks=1, continue_after_loss=True)
     for _ in range(3):
         it.batch()
     it.until(lambda: it.broker.requests, "the first")
@@ -413,7 +422,7 @@ def test_go_on_without_idempotence_sends_nothing_twice(rig: Callable[..., Rig]) 
 
 def test_resend_behaves_like_producers_without_idempotence(rig: Callable[..., Rig]) -> None:
     """Batches in flight on a broken connection are sent again, so they may be in the log twice."""
-    it = rig(acks=1, go_on=True, resend=True)
+    it = rig(acks=1, continue_after_loss=True, resend=True)
     it.batch()
     it.until(it.acknowledged, "the first", answering=True)
     for _ in range(5):

@@ -398,7 +398,7 @@ def test_fine_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert run(healthy(tmp_path / "orders-0")) == 0
     out, err = capsys.readouterr()
     assert out == (
-        "no damage in headers, CRCs and indexes (records not decoded: --deep): "
+        "no damage in headers, CRCs and indexes (records not decoded, use --deep): "
         "1 partition, 1 segment, 3 files, 5 batches, 50 records, 1.21 kB checked\n"
     )
     assert run("--deep", tmp_path / "orders-0") == 0

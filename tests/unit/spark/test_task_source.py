@@ -16,7 +16,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from kctl.history.evaluate.reading_batches import ReadingsQuery, read
 from kctl.spark.snapshot_source import SCHEMA
-from kctl.spark.task_source import TaskReader, bound
+from kctl.spark.task_source import TaskReader, source_class
 
 _untyped: Any = cloudpickle
 COLUMNS = StructType([StructField("n", LongType())])
@@ -34,7 +34,9 @@ def _count(step: int, share: range) -> Iterator[pa.RecordBatch]:
 
 
 def test_each_task_calls_the_function_with_its_share() -> None:
-    source = _untyped.loads(_untyped.dumps(bound("numbers", COLUMNS, partial(_count, 10), [range(2), range(5, 6)])))
+    source = _untyped.loads(
+        _untyped.dumps(source_class("numbers", COLUMNS, partial(_count, 10), [range(2), range(5, 6)]))
+    )
     assert source.name() == "numbers"
     assert source({}).schema() == COLUMNS
     reader = source({}).reader(COLUMNS)
@@ -49,6 +51,6 @@ def test_no_partitions_give_no_rows() -> None:
 
 def test_planning_does_not_import_the_modules_of_tasks(tmp_path: Path) -> None:
     query = ReadingsQuery(str(tmp_path), 0, 1)
-    source = bound("readings", SCHEMA, partial(read, query), [None, None])
+    source = source_class("readings", SCHEMA, partial(read, query), [None, None])
     done = subprocess.run([sys.executable, "-c", _PLANS], input=_untyped.dumps(source), capture_output=True, check=True)
     assert done.stdout.decode().split() == [str(len(SCHEMA)), "2", "readings"]

@@ -28,7 +28,7 @@ from kctl.validate.fault_injection import START_S, Breaker, FaultInjection, reco
 from kctl.validate.leftovers import BEGIN, DELETED, DOWN, END, TOPIC, UP, RunLeftovers, leftovers_of
 from kctl.validate.plan import WAIT_S, ValidationOptions
 from kctl.validate.run import Trial, ValidationRun, begin
-from kctl.validate.zookeepers import LocalZookeepers
+from kctl.validate.servers import LocalServers
 from validation_results import result
 
 TARGET = Target("prod", ("h:1",))
@@ -116,7 +116,7 @@ def injection(cluster: Cluster) -> FaultInjection:
     keeper.name = "zookeeper-1"
     spec = mock.Mock(zookeepers=[keeper])
     spec.name = "proof"
-    return FaultInjection(cluster, spec, "by hand", LocalZookeepers(spec))
+    return FaultInjection(cluster, spec, "by hand", LocalServers(spec, ("zookeeper-1",)))
 
 
 @contextmanager

@@ -152,7 +152,7 @@ def test_where_every_pair_has_a_topic_at_risk_it_is_not_done(value: str, monkeyp
         planned(monkeypatch, now, {"orders": value}, "unclean-election")
     plan = planned(monkeypatch, now, {"orders": value})
     impossible = {row.scenario for row in plan.scenarios if row.impossible}
-    assert impossible == {"unclean-election", "zookeeper-loss"}
+    assert impossible == {"unclean-election", "zookeeper-loss", "controller-loss", "quorum-loss"}
 
 
 BEGUN = [{"step": BEGIN}, {"step": TOPIC, "topic": OWN}]

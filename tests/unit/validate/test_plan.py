@@ -3,9 +3,9 @@ and scenarios over a stage that notes what is done on it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -13,7 +13,7 @@ from unittest import mock
 import pytest
 
 from kctl.deploy.layout import ClusterSpec
-from kctl.errors import KctlError, NotSupported, OperationFailed, Refused, TimedOut, UsageError
+from kctl.errors import NotSupported, Refused, UsageError
 from kctl.model import Broker, ClusterState, PartitionState, TopicState
 from kctl.protocol.security import Security
 from kctl.protocol.target import Target
@@ -26,14 +26,15 @@ from kctl.validate.fault_injection import FaultInjection, find_fault_injection
 from kctl.validate.other_topics import OtherTopics
 from kctl.validate.plan import ValidationOptions, make_plan, plan_scenario, spread
 from kctl.validate.report.verdict import Budgets
-from kctl.validate.scenarios import SCENARIOS, find
-from kctl.validate.stage import Stage, scenario_failed
+from kctl.validate.scenarios import SCENARIOS, find, scenarios_for
 
 
-def injection(acts: Collection[str] = ACTS, zookeepers: int = 1) -> FaultInjection:
+def injection(acts: Collection[str] = ACTS, zookeepers: int = 1, controllers: int = 0) -> FaultInjection:
     made = mock.Mock(acts=acts)
     keepers = mock.Mock(names=("zk1:2181",)) if zookeepers else "hooks.yaml has no ZooKeeper commands"
-    return FaultInjection(made, None, "by hand", keepers)
+    if not controllers:
+        return FaultInjection(made, None, "by hand", keepers)
+    return FaultInjection(made, None, "by hand", keepers, mock.Mock(names=tuple(map(str, range(controllers)))))
 
 
 @pytest.mark.parametrize(
@@ -61,6 +62,10 @@ def test_a_hundred_brokers_do_not_get_a_hundred_partitions() -> None:
         ("leader-election", (1,), injection(), ValidationOptions(), "a single broker has no other broker"),
         ("unclean-election", (1,), injection(), ValidationOptions(), "a single broker has no other broker"),
         ("zookeeper-loss", (1,), injection(), ValidationOptions(), None),
+        ("quorum-loss", (1,), injection(controllers=1), ValidationOptions(), None),
+        ("quorum-loss", (1, 2), injection(), ValidationOptions(), "kctl did not set the controllers up"),
+        ("controller-loss", (1,), injection(controllers=3), ValidationOptions(), None),
+        ("controller-loss", (1,), injection(controllers=1), ValidationOptions(), "a single controller has no other"),
         (
             "zookeeper-loss",
             (1, 2, 3),
@@ -242,6 +247,8 @@ def test_nothing_that_can_be_done_is_refused_with_the_reasons() -> None:
         (["leader-election", "controller-election"], 1, Budgets(max_controller_ms=1), None),
         (["rolling-restart"], 3000, Budgets(max_controller_ms=1), "--max-controller-time"),  # KRaft's own controllers
         (["zookeeper-loss"], 1, Budgets(1, 1), None),
+        (["controller-loss"], 3000, Budgets(max_controller_ms=1), None),
+        (["quorum-loss"], 3000, Budgets(max_controller_ms=1), "--max-controller-time: quorum-loss cannot measure"),
         (["zookeeper-loss"], 1, Budgets(max_leader_ms=1), "--max-leader-time"),
         (["unclean-election"], 1, Budgets(max_gap_ms=1), "--max-gap: unclean-election cannot measure"),
         (["unclean-election", "broker-loss"], 1, Budgets(1, 1, 1), None),
@@ -252,7 +259,7 @@ def test_a_budget_that_nothing_can_break_is_refused(
 ) -> None:
     around, options = OtherTopics((1, 2, 3), controller), ValidationOptions(budgets=budgets)
     with nullcontext() if refused is None else pytest.raises(Refused, match=refused):
-        plan_module._plan_all([find(name) for name in chosen], around, injection(), options)
+        plan_module._plan_all([find(name) for name in chosen], around, injection(controllers=3), options)
 
 
 def test_a_zookeeper_that_does_not_answer_is_refused() -> None:
@@ -298,159 +305,17 @@ def test_a_node_that_is_down_is_named(
         find_fault_injection(there, None, Target("prod", ("h:1",)))
 
 
-# --- the scenarios --------------------------------------------------------------------------------------------------
-
-
-@dataclass
-class Noted:
-    """A stage whose cluster does what the scenario waits for; notes the acts and the waits that matter."""
-
-    leaders: dict[int, int]
-    replicas: tuple[int, ...]
-    controls: int = 1
-    done: list[str] = field(default_factory=list)
-    roles: dict[int, str] = field(default_factory=dict)
-    breaker: Any = None
-    wait_s: float = 1.0
-    doubts: list[str] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.breaker = mock.Mock()
-        for act in ("kill", "pause", "unpause"):
-            getattr(self.breaker, act).side_effect = lambda broker, act=act: self.act(act, broker)
-        self.breaker.kill_zookeepers.side_effect = lambda: self.done.append("kill zookeepers")
-        self.breaker.start_zookeepers.side_effect = lambda _: self.done.append("start zookeepers")
-        self.breaker.serving_zookeepers.return_value = []
-        self.away: set[int] = set()
-
-    def act(self, act: str, broker: int) -> None:
-        self.done.append(f"{act} {broker}")
-        (self.away.discard if act in ("unpause", "start") else self.away.add)(broker)
-
-    def start(self, broker: int) -> None:
-        self.act("start", broker)
-
-    def partitions(self) -> list[PartitionState]:
-        there = tuple(broker for broker in self.replicas if broker not in self.away)
-        return [
-            PartitionState("t", number, leader if leader in there else there[0] if there else -1, 0, self.replicas,
-                           there)
-            for number, leader in self.leaders.items()
-        ]  # fmt: skip
-
-    def controller(self) -> int:
-        return self.controls
-
-    def wait_until(self, met: Callable[[Collection[PartitionState]], bool], what: str) -> None:
-        assert met(self.partitions()), what
-
-    def wait_for_writes(self, _: str = "") -> None:
-        self.done.append("writes")
-
-    def wait_for_recovery(self) -> None:
-        assert not self.away
-        self.done.append("full")
-
-    def fault(self, name: str) -> None:
-        self.done.append(f"«{name}»")
-
-    def doubt(self, why: str) -> None:
-        self.doubts.append(why)
-
-    def elect_preferred(self) -> None:
-        self.done.append("elect")
-
-    def keep_writing(self, _seconds: float, _what: str) -> None:
-        self.done.append("later")
-
-    def progress(self, _: str) -> None:
-        pass
-
-
 @pytest.mark.parametrize(
-    ("scenario", "stage", "expected"),
+    ("uses_kraft", "left_out"),
     [
-        (
-            "leader-election", Noted({0: 1, 1: 2, 2: 3}, (1, 2, 3)),
-            ["writes", "kill 2", "writes", "start 2", "full", "«election of the preferred leaders»", "elect", "writes"],
-        ),
-        (
-            "controller-election", Noted({0: 1, 1: 2, 2: 3}, (1, 2, 3), controls=3),
-            ["writes", "kill 3", "writes", "start 3", "full", "writes"],
-        ),
-        (
-            "broker-loss", Noted({0: 1, 1: 2, 2: 3}, (1, 2, 3), controls=3),
-            ["writes", "kill 2", "later", "writes", "start 2", "full", "writes"],
-        ),
-        (
-            "unclean-election", Noted({0: 2}, (2, 3)),
-            ["writes", "pause 3", "later", "kill 2", "unpause 3", "later", "start 2", "full", "writes"],
-        ),
-        (
-            "zookeeper-loss", Noted({0: 1}, (1,)),
-            ["writes", "«kill -9 of ZooKeeper»", "kill zookeepers", "later", "writes", "«start of ZooKeeper»",
-             "start zookeepers", "full", "writes"],
-        ),
+        (None, {"controller-loss", "quorum-loss"}),
+        (False, {"controller-loss", "quorum-loss"}),
+        (True, {"zookeeper-loss"}),
     ],
-)  # fmt: skip
-def test_the_order_of_a_scenario(
-    scenario: str, stage: Noted, expected: list[str], monkeypatch: pytest.MonkeyPatch
+)
+def test_all_has_no_scenario_for_servers_of_another_kind_of_cluster(
+    uses_kraft: bool | None, left_out: set[str]
 ) -> None:
-    monkeypatch.setattr("time.sleep", lambda _: None)
-    find(scenario).run(stage)  # type: ignore[arg-type]
-    assert stage.done == expected
-
-
-def test_zookeepers_that_serve_on_are_a_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("time.sleep", lambda _: None)
-    stage = Noted({0: 1}, (1,))
-    stage.breaker.serving_zookeepers.return_value = ["zk1:2181"]
-    find("zookeeper-loss").run(stage)  # type: ignore[arg-type]
-    assert stage.doubts == ["'kill -9 of ZooKeeper' had no effect: zk1:2181 served before the start"]
-
-
-def test_a_leader_election_needs_a_leader_besides_the_controller() -> None:
-    with pytest.raises(Refused, match="only the controller leads"):
-        find("leader-election").run(Noted({0: 1}, (1, 2)))  # type: ignore[arg-type]
-
-
-# --- the stage ------------------------------------------------------------------------------------------------------
-
-
-def stage(tmp_path: Path, wait_s: float = 0.05) -> Stage:
-    experiment = mock.Mock()
-    experiment.settings.topic = "t"
-    return Stage(mock.Mock(), mock.Mock(), [experiment], tmp_path, 5, lambda _: None, wait_s)
-
-
-def test_a_wait_has_an_end(tmp_path: Path) -> None:
-    made = stage(tmp_path)
-    made.client.metadata.return_value = state(partition())  # type: ignore[attr-defined]
-    with pytest.raises(TimedOut, match=r"timed out after 0\.05 s waiting until it rains"):
-        made.wait_until(lambda _: False, "it rains")
-
-
-def test_a_producer_that_ends_by_itself_ends_the_wait(tmp_path: Path) -> None:
-    made = stage(tmp_path, wait_s=60)
-    made.experiments[0].producer.check.side_effect = OperationFailed("gone")  # type: ignore[attr-defined]
-    with pytest.raises(OperationFailed, match="gone"):
-        made.wait_until(lambda _: False, "it rains")
-    with pytest.raises(OperationFailed, match="gone"):
-        made.keep_writing(60, "later")
-
-
-def test_a_fault_names_the_broker_and_what_it_is(tmp_path: Path) -> None:
-    made = stage(tmp_path)
-    made.roles[2] = "the controller"
-    made.breaker.on_fault("kill", 2)  # type: ignore[misc]
-    made.breaker.on_fault("pause", 1)  # type: ignore[misc]
-    assert made.experiments[0].fault.mock_calls == [  # type: ignore[attr-defined]
-        mock.call("kill -9 of broker 2, the controller", 2), mock.call("pause of broker 1", 1),
-    ]  # fmt: skip
-
-
-def test_what_ends_a_run_that_has_begun_is_exit_code_5() -> None:
-    failed: KctlError = scenario_failed("broker-loss", Refused("no", hint="do this"))
-    assert (failed.exit_code, failed.message, failed.hint) == (
-        5, "broker-loss did not complete: no", "do this",
-    )  # fmt: skip
+    spec = None if uses_kraft is None else mock.Mock(uses_kraft=uses_kraft)
+    every = {each.name for each in SCENARIOS}
+    assert every - {each.name for each in scenarios_for(replace(injection(), spec=spec))} == left_out

@@ -186,7 +186,7 @@ def test_a_broker_is_down(broken: Kctl, tmp_path: Path) -> None:
     _all_as_expected(ALIKE, _together(broken, ALIKE, tmp_path))
 
     reset = _one(broken, Case("reset-group-by-time", {"group": "billing", "to": LONG_AGO}, 0), tmp_path)
-    assert (reset.code, reset.told("told")[:32]) == (0, "billing reads 10 messages again "), str(reset)
+    assert (reset.code, reset.told("summary")[:32]) == (0, "billing reads 10 messages again "), str(reset)
     (saved,) = tmp_path.glob("billing-*.json")
     broken.ok("group", "import", str(saved), "--yes")
     unseen = _one(

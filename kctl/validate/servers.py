@@ -1,4 +1,7 @@
-"""Kill and start a ZooKeeper ensemble: by signals if kctl set it up, or by the commands in hooks.yaml."""
+"""Kill and start the servers that hold a cluster's metadata: ZooKeeper servers, or dedicated KRaft controllers.
+
+By signals if kctl set the cluster up; ZooKeeper servers also by the commands in hooks.yaml.
+"""
 
 from __future__ import annotations
 
@@ -28,16 +31,16 @@ _RETRY_S = 0.5
 _GRACE_S = 15.0  # a command that hangs is terminated, then killed
 
 
-class ZookeeperControl(Protocol):
-    """The control of ZooKeeper servers.
+class ServerControl(Protocol):
+    """The control of the servers that hold the metadata.
 
     Methods raise Refused before any change, and TimedOut or OperationFailed after a change.
     """
 
     names: tuple[str, ...]
 
-    def kill(self) -> None:
-        """Kill all servers with SIGKILL."""
+    def kill(self, names: Sequence[str]) -> None:
+        """Kill these servers with SIGKILL."""
 
     def start(self, names: Sequence[str], *, timeout_s: float) -> None:
         """Start these servers together and wait until they serve. Do nothing for running servers."""
@@ -47,23 +50,21 @@ class ZookeeperControl(Protocol):
 
 
 @dataclass
-class LocalZookeepers:
-    """The ZooKeeper servers of a cluster that kctl set up."""
+class LocalServers:
+    """The ZooKeeper servers or dedicated controllers of a cluster that kctl set up. names: of the nodes."""
 
     spec: ClusterSpec
+    names: tuple[str, ...]
 
-    def __post_init__(self) -> None:
-        self.names = tuple(node.name for node in self.spec.zookeepers)
-
-    def kill(self) -> None:
+    def kill(self, names: Sequence[str]) -> None:
         host = LocalHost()
-        for name in self.names:
+        for name in names:
             lifecycle.inflict_fault(self.spec.name, faults.choose(host, self.spec, name), "kill", host=host)
 
     def start(self, names: Sequence[str], *, timeout_s: float) -> None:
         if others := sorted(set(names) - set(self.names)):
             raise Refused(
-                f"ZooKeeper {', '.join(others)} was killed by hooks; use the same --hooks to start it",
+                f"{', '.join(others)} was killed by hooks; use the same --hooks to start it",
                 reason=Reason.NOT_READY,
             )
         lifecycle.start_cluster(self.spec.name, nodes=names, timeout_s=timeout_s)
@@ -82,8 +83,8 @@ class HookZookeepers:
     names: tuple[str, ...] = ()
     run: Callable[..., None] = run_command
 
-    def kill(self) -> None:
-        self._act("kill", self.names)
+    def kill(self, names: Sequence[str]) -> None:
+        self._act("kill", names)
 
     def start(self, names: Sequence[str], *, timeout_s: float) -> None:
         if others := sorted(name for name in names if ":" not in name):
@@ -123,8 +124,14 @@ class HookZookeepers:
                 raise failure
 
     def _command(self, commands: ZookeeperHooks, act: Act, name: str, limit_s: float) -> None:
-        argv, longer = commands.argv(act, parse_address(name)), f"`timeout` in {self.hooks.source}"
-        self.run(argv, f"{act} ZooKeeper {name}", limit_s, longer=longer, details={"zookeeper": name, "act": act})
+        argv, limit_setting = commands.argv(act, parse_address(name)), f"`timeout` in {self.hooks.source}"
+        self.run(
+            argv,
+            f"{act} ZooKeeper {name}",
+            limit_s,
+            limit_setting=limit_setting,
+            details={"zookeeper": name, "act": act},
+        )
 
 
 def by_hooks(hooks: Hooks, target: Target) -> HookZookeepers | str:

@@ -13,8 +13,8 @@ from kctl.errors import ConnectionRefused, NotFound, OperationFailed, Refused, T
 from kctl.protocol.security import Security
 from kctl.protocol.target import Target
 from kctl.restart.hooks import parse_hooks
-from kctl.validate import zookeepers
-from kctl.validate.zookeepers import HookZookeepers, LocalZookeepers, by_hooks
+from kctl.validate import servers as servers_module
+from kctl.validate.servers import HookZookeepers, LocalServers, by_hooks
 from kctl.zookeeper.ensemble import Ensemble
 from kctl.zookeeper.servers import Server
 from kctl_testing import within
@@ -44,8 +44,8 @@ class Servers:
 @pytest.fixture
 def servers(monkeypatch: pytest.MonkeyPatch) -> Servers:
     made = Servers()
-    monkeypatch.setattr(zookeepers, "read_each", made.ask)
-    monkeypatch.setattr(zookeepers, "_RETRY_S", 0.0)
+    monkeypatch.setattr(servers_module, "read_each", made.ask)
+    monkeypatch.setattr(servers_module, "_RETRY_S", 0.0)
     return made
 
 
@@ -56,7 +56,7 @@ def control(servers: Servers, text: str = FILE, names: tuple[str, ...] = NAMES) 
 def test_each_server_has_its_command(servers: Servers) -> None:
     servers.up = set(NAMES)
     made = control(servers)
-    made.kill()
+    made.kill(NAMES)
     assert made.serving() == []
     made.start(NAMES, timeout_s=60)
     assert made.serving() == [*NAMES]
@@ -97,7 +97,7 @@ def test_a_run_with_other_means_cannot_start_them(servers: Servers) -> None:
     """Else a node's name of kctl's would go into somebody's ssh."""
     with pytest.raises(Refused, match="zookeeper-1 was killed by a signal; omit --hooks"):
         control(servers, names=()).start(["zookeeper-1"], timeout_s=60)
-    own = LocalZookeepers(mock.Mock(zookeepers=[]))
+    own = LocalServers(mock.Mock(), ())
     with pytest.raises(Refused, match="zk1:2181 was killed by hooks; use the same --hooks"):
         own.start(["zk1:2181"], timeout_s=60)
     assert servers.done == []
@@ -106,7 +106,7 @@ def test_a_run_with_other_means_cannot_start_them(servers: Servers) -> None:
 def test_a_command_that_fails_says_so() -> None:
     made = HookZookeepers(parse_hooks("zookeeper: {kill: ['false']}\n", source="f"), Security(), NAMES)
     with pytest.raises(OperationFailed, match=r"kill ZooKeeper zk1:2181 \(false\) failed with exit code 1"):
-        made.kill()
+        made.kill(NAMES)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_a_command_that_fails_says_so() -> None:
     ],
 )
 def test_all_servers_of_the_ensemble_or_none(text: str, target: Target, ensemble: Any, expected: Any) -> None:
-    with mock.patch.object(zookeepers, "read_ensemble", side_effect=[ensemble]):
+    with mock.patch.object(servers_module, "read_ensemble", side_effect=[ensemble]):
         found = by_hooks(parse_hooks(text, source="f"), target)
     if isinstance(found, str):
         assert expected in found
@@ -131,7 +131,7 @@ def test_all_servers_of_the_ensemble_or_none(text: str, target: Target, ensemble
 def test_a_server_that_is_none_of_the_ensemble() -> None:
     hooks = parse_hooks(FILE.replace("start:", "servers: {zk9: {kill: [ls]}}, start:"), source="f")
     with (
-        mock.patch.object(zookeepers, "read_ensemble", side_effect=[Ensemble([], [Address("zk1", 2181)], None)]),
+        mock.patch.object(servers_module, "read_ensemble", side_effect=[Ensemble([], [Address("zk1", 2181)], None)]),
         pytest.raises(NotFound, match="ZooKeeper zk9:2181, which is not in the ensemble"),
     ):
         by_hooks(hooks, TARGET)
