@@ -155,13 +155,21 @@ def _range(each: Mapping[str, Any]) -> str:
 
 
 def feature_table(rows: Sequence[FeatureOfBrokers]) -> Table:
-    """Return the table with one row per feature and distinct level."""
+    """Return the table with one row per feature and distinct level. Levels of metadata.version have names."""
     columns = [
         Column("feature"),
         Column("brokers", show=ranges),
-        Column("min_version", "SUPPORTED MIN", align="right"),
-        Column("max_version", "SUPPORTED MAX", align="right"),
-        Column("finalized_version", "FINALIZED", align="right"),
+        Column("min_name", "SUPPORTED MIN", align="right"),
+        Column("max_name", "SUPPORTED MAX", align="right"),
+        Column("finalized_name", "FINALIZED", align="right"),
         Column("finalized_epoch", "EPOCH", align="right"),
     ]
-    return Table(columns, jsonable(rows), empty="no features")
+    return Table(columns, [_with_level_names(row) for row in rows], empty="no features")
+
+
+def _with_level_names(row: FeatureOfBrokers) -> dict[str, Any]:
+    from kctl.features.levels import level_name
+
+    levels = {"min_name": row.min_version, "max_name": row.max_version, "finalized_name": row.finalized_version}
+    names = {key: None if level is None else level_name(row.feature, level) for key, level in levels.items()}
+    return {**jsonable(row), **names}

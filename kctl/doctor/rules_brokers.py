@@ -8,6 +8,7 @@ from kctl.doctor.releases import parse_releases
 from kctl.doctor.rule import Evaluate, Issue, Rule, Severity, Versions, grouped_by_message
 from kctl.doctor.rule_facts import EffectiveSettings, RuleFacts, readable_brokers, uses_zookeeper
 from kctl.doctor.rules_sizes import per_broker
+from kctl.features.levels import level_name
 from kctl.model import ClusterState
 
 _SAFE_RF = 3  # replication factor that Kafka's defaults use for internal topics
@@ -191,7 +192,8 @@ def _metadata_version(facts: RuleFacts) -> list[Issue]:
             if each.feature != "metadata.version" or each.finalized_version is None or each.max_version is None:
                 continue
             is_behind = each.finalized_version < each.max_version
-            message = f"metadata.version is {each.finalized_version}, but brokers support {each.max_version}"
+            names = level_name(each.feature, each.finalized_version), level_name(each.feature, each.max_version)
+            message = f"metadata.version is {names[0]}, but brokers support {names[1]}"
             rows.append((broker, message if is_behind else None))
     return grouped_by_message(rows) if all(message for _, message in rows) else []
 
@@ -372,7 +374,7 @@ RULES = (
         "metadata-version", Severity.INFO, "An upgrade of the KRaft metadata was not completed", ("features",),
         "Features of the new release that change the metadata stay disabled until metadata.version is raised.",
         "KIP-778",
-        "When you no longer need to downgrade, run `kafka-features.sh upgrade --release-version VERSION`.",
+        "When you no longer need to downgrade, run `kctl feature upgrade --release VERSION`.",
         _metadata_version, Versions(since=(3, 3)),
     ),
     Rule(

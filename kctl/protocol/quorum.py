@@ -60,11 +60,14 @@ class Quorum:
     nodes: tuple[QuorumNode, ...]
 
 
-def describe_quorum(client: ClusterClient) -> Quorum | None:
-    """Return the quorum; None with ZooKeeper. Raises NotAuthorized, subclasses of ConnectionFailed."""
+def describe_quorum(client: ClusterClient, *, timeout_s: float | None = None) -> Quorum | None:
+    """Return the quorum; None with ZooKeeper. Raises NotAuthorized, subclasses of ConnectionFailed.
+
+    timeout_s: brokers wait for a leader before they respond (default: the client's).
+    """
     if client.api_version(ApiKey.DESCRIBE_QUORUM) is None:
         return None
-    return _quorum_in(client.send(_quorum_request()))
+    return _quorum_in(client.send(_quorum_request(), timeout_s=timeout_s))
 
 
 def ask_controllers(servers: Sequence[Address], dialer: Dialer, *, timeout_s: float) -> Quorum | None:

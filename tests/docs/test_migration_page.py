@@ -34,11 +34,15 @@ TOOLS = {
     "kafka-transactions": "org.apache.kafka.tools.TransactionsCommand",
     "kafka-broker-api-versions": "kafka.admin.BrokerApiVersionsCommand",
 }
-TOOLS_OF_4 = {
+TOOLS_OF_4 = {  # for clusters without ZooKeeper
+    "kafka-features": "org.apache.kafka.tools.FeatureCommand",
     "kafka-share-groups": "org.apache.kafka.tools.consumer.group.ShareGroupCommand",
     "kafka-streams-groups": "org.apache.kafka.tools.streams.StreamsGroupCommand",
 }
-SUBCOMMANDS = {"kafka-transactions": ("list", "describe", "describe-producers", "abort", "find-hanging")}
+SUBCOMMANDS = {
+    "kafka-transactions": ("list", "describe", "describe-producers", "abort", "find-hanging"),
+    "kafka-features": ("describe", "upgrade", "downgrade", "disable", "version-mapping", "feature-dependencies"),
+}
 SHELL = "org.apache.zookeeper.ZooKeeperMain"
 
 _OPTION = re.compile(r"^(?:  -\w, |  )?(--[a-z][a-z.-]*)", re.MULTILINE)
@@ -70,20 +74,24 @@ def java(kafka_home: Path, *argv: str) -> str:
     return done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("tool", TOOLS)
-def test_every_option_of_the_tool_has_a_row(tool: str, kafka_home: Path) -> None:
-    has = java(kafka_home, TOOLS[tool], "--help")
+def options_of(libs: Path, tool: str, main: str) -> set[str]:
+    """What the tool's help names: options, subcommands and the options of those."""
+    has = java(libs, main, "--help")
     options = set(_OPTION.findall(has)) | set(SUBCOMMANDS.get(tool, ()))
     for subcommand in SUBCOMMANDS.get(tool, ()):
-        options |= set(_OPTION.findall(java(kafka_home, TOOLS[tool], subcommand, "--help")))
+        options |= set(_OPTION.findall(java(libs, main, subcommand, "--help")))
     assert len(options) >= 4, has
-    assert left(tool) == options
+    return options
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_every_option_of_the_tool_has_a_row(tool: str, kafka_home: Path) -> None:
+    assert left(tool) == options_of(kafka_home, tool, TOOLS[tool])
 
 
 @pytest.mark.parametrize("tool", TOOLS_OF_4)
 def test_every_option_of_a_tool_of_kafka_4_has_a_row(tool: str, kafka_4_home: Path) -> None:
-    has = java(kafka_4_home, TOOLS_OF_4[tool], "--help")
-    assert left(tool) == set(_OPTION.findall(has)), has
+    assert left(tool) == options_of(kafka_4_home, tool, TOOLS_OF_4[tool])
 
 
 def test_every_command_of_zookeepers_shell_has_a_row(kafka_home: Path) -> None:

@@ -28,6 +28,8 @@ CHANGES: dict[str, str] = {
     "config unset": "topic, config",
     "leader elect": "topic, replicas",
     "leader balance": "topic, replicas",
+    "feature upgrade": "levels",
+    "feature downgrade": "levels",
     "broker loggers set": "logger",
     "produce": "appends: records go to the topic that has the name, and to no other one once it has begun",
     "consume": "commits as a member of the group: the coordinator compares member and generation",

@@ -25,7 +25,10 @@ _LOG4J2 = (
 
 @dataclass(frozen=True)
 class KraftProcess:
-    """The settings of the process. scram: SCRAM users, `MECHANISM=[name=…,password=…]`; ports: open once it is up."""
+    """The settings of the process. scram: SCRAM users, `MECHANISM=[name=…,password=…]`; ports: open once it is up.
+
+    format_options: more options of `kafka-storage format`.
+    """
 
     folder: Path
     java: Path
@@ -33,6 +36,7 @@ class KraftProcess:
     settings: Mapping[str, object]
     ports: Iterable[int]
     scram: Iterable[str] = ()
+    format_options: Iterable[str] = ()
 
     @property
     def log(self) -> Path:
@@ -47,7 +51,7 @@ class KraftProcess:
         users = [word for user in self.scram for word in ("--add-scram", user)]
         done = subprocess.run(
             [str(self.java), *logging, *flags, "kafka.tools.StorageTool", "format", "-t", "3Db5QLSqSZieL3rJBUUegA",
-             "--ignore-formatted", "-c", str(config), *users],
+             "--ignore-formatted", "-c", str(config), *users, *self.format_options],
             capture_output=True, text=True, timeout=START_S, check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stdout + done.stderr

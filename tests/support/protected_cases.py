@@ -66,5 +66,6 @@ ELSEWHERE: dict[str, str] = {
     "topic reassign resume": "needs a run that was interrupted: test_protected_contexts.py reads how it asks",
     **dict.fromkeys(("segment verify", "spark warm", "spark bundle"), "changes files of this machine alone"),
     **dict.fromkeys(("runtime install", "runtime remove"), "changes files of this machine alone"),
+    **dict.fromkeys(("feature upgrade", "feature downgrade"), "needs KRaft: kraft/test_features.py"),
     "demo": "makes a cluster of its own and destroys it",
 }  # fmt: skip

@@ -44,6 +44,7 @@ ELSEWHERE = {
          "validate controller-loss", "validate quorum-loss", "validate all", "validate matrix"),
         "a cluster that may be broken: validate/test_scenarios.py",
     ),
+    **dict.fromkeys(("feature list", "feature upgrade", "feature downgrade"), "KRaft: kraft/test_features.py"),
     "demo": "a cluster of its own: deploy/test_demo.py",
     "transaction describe": "an open transaction",
     "transaction abort": "an open transaction",

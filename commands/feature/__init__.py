@@ -1,0 +1,1 @@
+"""kctl feature."""
