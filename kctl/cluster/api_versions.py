@@ -83,27 +83,28 @@ class FeatureOfBrokers:
 
 def fetch_api_versions(client: ClusterClient, brokers: Collection[int]) -> dict[int, BrokerApis | KctlError]:
     """Return what each broker supports; a KctlError for a broker that does not respond."""
+    answers = client.send_each({node: api_versions_request() for node in sorted(brokers)})
+    return {node: parse_api_versions(f"broker {node}", answer) for node, answer in answers.items()}
+
+
+def api_versions_request() -> Any:
+    """Return the request that brokers and controllers answer with what they support."""
     from kafka.protocol.metadata import ApiVersionsRequest
 
     from kctl import __version__
     from kctl.protocol.wire import CLIENT_ID
 
-    answers = client.send_each(
-        {
-            node: ApiVersionsRequest(client_software_name=CLIENT_ID, client_software_version=__version__)
-            for node in sorted(brokers)
-        }
-    )
-    return {node: _parse(node, answer) for node, answer in answers.items()}
+    return ApiVersionsRequest(client_software_name=CLIENT_ID, client_software_version=__version__)
 
 
-def _parse(node: int, answer: Any) -> BrokerApis | KctlError:
+def parse_api_versions(node: str, answer: Any) -> BrokerApis | KctlError:
+    """Return what a node supports, from its response; a KctlError if it is or reports an error. node: for the error."""
     from kctl.protocol.client import error_for
 
     if isinstance(answer, KctlError):
         return answer
     if answer.error_code:
-        return error_for(answer.error_code, None, subject=f"the API versions of broker {node}")
+        return error_for(answer.error_code, None, subject=f"the API versions of {node}")
     epoch = getattr(answer, "finalized_features_epoch", None)
     return BrokerApis(
         versions={row.api_key: VersionRange(row.min_version, row.max_version) for row in answer.api_keys},

@@ -40,7 +40,7 @@ PARTS = (
     "errors", "model",
     "base", "protocol", "contexts", "zookeeper", "segment", "deploy",
     "cluster", "health",
-    "access", "configs", "lag", "groups", "transactions", "brokers", "quorum", "records", "topics",
+    "access", "configs", "features", "lag", "groups", "transactions", "brokers", "quorum", "records", "topics",
     "doctor", "capacity", "history",
     "reassign", "leader", "restart", "validate", "playbook",
 )  # fmt: skip
