@@ -27,6 +27,7 @@ from kctl.errors import KctlError
 if TYPE_CHECKING:
     from kctl.deploy.layout import Release
     from kctl.restart.restart_run import RestartOptions
+    from kctl.upgrade.finalize import FinalizationPlan
     from kctl.upgrade.plan import UpgradePlan
     from kctl.upgrade.rolling import RollingChange, RollingWork
     from kctl.upgrade.run import Progress, UpgradeResult
@@ -73,11 +74,16 @@ def upgrade(
     from kctl.deploy.host import LocalHost
     from kctl.restart.restart_run import SystemClock
     from kctl.upgrade.plan import plan_upgrade
-    from kctl.upgrade.run import carry_out_upgrade
+    from kctl.upgrade.run import carry_out_upgrade, unchanged_result
 
     inv, host, clock = invocation(ctx), LocalHost(), SystemClock()
     soak_s = parse_duration_ms(soak) / 1000
-    options = _options(inv, broker_timeout)
+    options = restart_options(inv, broker_timeout)
+    unchanged = unchanged_result(host, name, to)
+    if unchanged is not None:
+        inv.emit(unchanged, lambda: result_tables(unchanged), changed=False)
+        output.note(f"{name} runs Kafka {to} already")
+        return
     release = _release(name, to, kafka_home, install=not dry_run)
     with output.progress("checking the cluster"):
         plan, change = plan_upgrade(host, name, release, options, clock)
@@ -104,7 +110,7 @@ def rollback(ctx: typer.Context, name: Name, broker_timeout: BrokerTimeout = "10
     from kctl.upgrade.run import carry_out_rollback
 
     inv, host = invocation(ctx), LocalHost()
-    options = _options(inv, broker_timeout)
+    options = restart_options(inv, broker_timeout)
     with output.progress("checking the cluster"):
         plan, change = plan_rollback(host, name, options, SystemClock())
         check_way_back(host, name)
@@ -115,7 +121,7 @@ def rollback(ctx: typer.Context, name: Name, broker_timeout: BrokerTimeout = "10
     _perform(inv, plan, change, options, work_on, dry_run=dry_run)
 
 
-def _options(inv: Invocation, broker_timeout: str) -> RestartOptions:
+def restart_options(inv: Invocation, broker_timeout: str) -> RestartOptions:
     from kctl.base.units import parse_duration_ms
     from kctl.restart.restart_run import DEFAULT_TIMEOUT_S, RestartOptions
 
@@ -126,7 +132,7 @@ def _options(inv: Invocation, broker_timeout: str) -> RestartOptions:
 
 
 def _release(name: str, version: str, kafka_home: str | None, *, install: bool) -> Release:
-    """Return the target. Checks that the cluster may be upgraded to it before anything is downloaded."""
+    """Return the target. Check that the cluster may be upgraded to it before anything is downloaded."""
     from kctl.deploy.layout import Release
     from kctl.deploy.lifecycle import load_cluster
     from kctl.deploy.runtime.runtime import checked_version, ensure_runtime, find_runtime
@@ -165,20 +171,21 @@ def _perform(
     for line in plan_notes(plan):
         output.note(line)
     confirm_interruption(inv, plan.cluster, question(plan))
-    result, failure = _carry_out(plan, change, options, work_on)
-    inv.emit(result, lambda: result_tables(result), changed=bool(result.nodes))
+    result, failure = carry_out(plan, change, options, work_on)
+    inv.emit(result, lambda: result_tables(result), changed=result.changed)
     if failure is not None:
         raise failure
     for line in closing_lines(result):
         output.note(line)
 
 
-def _carry_out(
-    plan: UpgradePlan,
+def carry_out(
+    plan: UpgradePlan | FinalizationPlan,
     change: RollingChange,
     options: RestartOptions,
     work_on: Callable[[RollingWork, Progress], None],
 ) -> tuple[UpgradeResult, KctlError | None]:
+    """Work on a confirmed plan. Return the result of this process, and the failure that ended it."""
     from kctl.deploy.host import LocalHost
     from kctl.restart.restart_run import SystemClock
     from kctl.upgrade.rolling import RollingWork
@@ -187,7 +194,7 @@ def _carry_out(
     failure: KctlError | None = None
     clock = SystemClock()
     began, progress = clock.now(), Progress()
-    with interrupt_when_terminated(), output.progress(plan.action, lines_every_s=_LINES_EVERY_S) as bar:
+    with interrupt_when_terminated(), output.progress(change.purpose, lines_every_s=_LINES_EVERY_S) as bar:
         work = RollingWork(LocalHost(), options, TerminalReporter(bar), clock)
         with _interruptible(work, change):
             try:

@@ -8,6 +8,7 @@ from kctl.base.text import counted
 from kctl.commands.terminal.output import Column, Table, jsonable
 
 if TYPE_CHECKING:
+    from kctl.upgrade.finalize import FinalizationPlan
     from kctl.upgrade.plan import UpgradePlan
     from kctl.upgrade.run import UpgradeResult
 
@@ -37,7 +38,7 @@ def _settings_table(plan: UpgradePlan) -> Table:
     nodes: dict[tuple[str, str, str], list[str]] = {}
     for row in plan.settings:
         for change in row.changes:
-            new_names = ", ".join(change.settings) if change.action.value == "renamed" else ""
+            new_names = ", ".join(change.new_names)
             text = f"{change.action.value}{f': {new_names}' if new_names else ''}"
             nodes.setdefault((change.setting, change.value, text), []).append(row.node)
     rows = [
@@ -93,6 +94,38 @@ def question(plan: UpgradePlan) -> str:
     return f"Upgrade {nodes} of {plan.cluster} to Kafka {plan.to_version}, one after another?{risk}"
 
 
+def finalization_tables(plan: FinalizationPlan) -> list[Table]:
+    """Return the tables of the features that change, or of the brokers that restart."""
+    if plan.protocol is not None:
+        rows = [{"node": node, **jsonable(plan.protocol)} for node in plan.protocol.nodes]
+        columns = [Column("node"), Column("before", "INTER.BROKER.PROTOCOL.VERSION"), Column("after")]
+        return [Table(columns, rows, empty="All brokers have the new protocol.")]
+    rows = [{**row, "undo": "yes" if row["reversible"] else "no"} for row in jsonable(plan.features)
+            if row["before"] != row["after"]]  # fmt: skip
+    columns = [
+        Column("feature"), Column("before_name", "BEFORE"), Column("after_name", "AFTER"),
+        Column("undo", "CAN BE LOWERED"),
+    ]  # fmt: skip
+    return [Table(columns, rows, empty="No feature changes.")]
+
+
+def finalization_question(plan: FinalizationPlan) -> str:
+    """Return the question to confirm."""
+    restart = f" {counted(len(plan.protocol.nodes), 'broker')} restart." if plan.protocol is not None else ""
+    return (
+        f"Finalize the upgrade of {plan.cluster} to Kafka {plan.to_version}? It can then not return to "
+        f"{plan.from_version}.{restart}"
+    )
+
+
+def finalized_lines(plan: FinalizationPlan) -> list[str]:
+    """Return what is in force now, and what is left."""
+    lines = [f"{plan.cluster} runs Kafka {plan.to_version}, finalized; there is no way back to {plan.from_version}"]
+    if plan.static_voters:
+        lines.append("its quorum still has static voters (kraft.version 0); `kctl quorum convert` makes them dynamic")
+    return lines
+
+
 def result_tables(result: UpgradeResult) -> list[Table]:
     """Return a table with one row per node."""
 
@@ -112,7 +145,7 @@ def result_tables(result: UpgradeResult) -> list[Table]:
 
 def closing_lines(result: UpgradeResult) -> list[str]:
     """Return what the cluster runs now, and the next steps."""
-    if result.outcome == "rolled back":
+    if result.outcome.value == "rolled back":
         return [f"all nodes of {result.cluster} run Kafka {result.to_version} again, with the settings from before"]
     return [
         f"all nodes of {result.cluster} run Kafka {result.to_version}, with the features of {result.from_version}",

@@ -1,6 +1,6 @@
 """Which releases a cluster can be upgraded to in one step. Pure.
 
-Sources: the upgrade notes of Kafka 3.9 and 4.0, KIP-500 (no ZooKeeper in 4.0), KIP-896 (old clients), KIP-1032 (Java).
+Sources: the upgrade notes of Kafka 3.9 and 4.0, KIP-500 (no ZooKeeper in 4.0), KIP-896 (old clients), KIP-1013 (Java).
 """
 
 from __future__ import annotations

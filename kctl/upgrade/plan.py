@@ -101,7 +101,7 @@ def rollback_change(spec: ClusterSpec, cluster_id: str) -> RollingChange:
 
     return RollingChange(
         spec.name, cluster_id, f"rollback to {spec.kafka_version}", to_former, is_pending,
-        "run the same command again to resume",
+        "run the same command again to resume", backwards=True,
     )  # fmt: skip
 
 
@@ -210,7 +210,7 @@ def _with_nodes(
     rows: list[PlannedNode] = []
     plans: list[RestartPlan] = []
     with live_cluster(spec) as cluster:
-        for nodes in stages(pending):
+        for nodes in stages(pending, backwards=change.backwards):
             if isinstance(nodes[0], ZooKeeperNode):
                 rows += [_planned(spec, len(rows) + n, processes[node.name]) for n, node in enumerate(nodes, 1)]
                 continue

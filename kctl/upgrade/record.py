@@ -28,7 +28,14 @@ from kctl.deploy.layout import (
 )
 from kctl.deploy.nodes import observe
 from kctl.errors import NotFound, Reason, Refused
-from kctl.upgrade.settings import SettingChange, changed_text, changes_of, invalid_settings, without_protocol
+from kctl.upgrade.settings import (
+    SettingChange,
+    changed_text,
+    changes_of,
+    current_settings,
+    invalid_settings,
+    without_protocol,
+)
 
 _SAVED = "before-upgrade"  # the extension of the copy of server.properties as it was
 
@@ -111,7 +118,8 @@ def end_upgrade(host: Host, name: str) -> ClusterSpec:
         upgrade = current_upgrade(spec)
         for node in _members(spec):
             _update_header(host, spec, node, upgrade.to.version)
-        return _end(host, spec, upgrade.to)
+        known_settings = current_settings(spec.settings, spec.kafka_version, upgrade.to.version)
+        return _end(host, replace(spec, settings=known_settings), upgrade.to)
 
 
 def _end(host: Host, spec: ClusterSpec, release: Release) -> ClusterSpec:
@@ -189,7 +197,9 @@ def node_settings(host: Host, spec: ClusterSpec, target: str) -> list[NodeSettin
         changes = _changes(spec, node, settings, target)
         obsolete = {change.setting for change in changes}
         kept_settings = {name: value for name, value in settings.items() if name not in obsolete}
-        rows.append(NodeSettings(node.name, tuple(changes), tuple(invalid_settings(kept_settings, target))))
+        rows.append(
+            NodeSettings(node.name, tuple(changes), tuple(invalid_settings(kept_settings, spec.kafka_version, target)))
+        )
     return rows
 
 

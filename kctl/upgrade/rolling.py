@@ -2,7 +2,7 @@
 
 ZooKeepers first, because newer brokers may need a newer ZooKeeper; then dedicated controllers, the active one
 last, because a controller must know the records that newer brokers make it write; then brokers. Controllers and
-brokers restart as in `kctl cluster restart --rolling`, with its gate and its journal.
+brokers restart as in `kctl cluster restart --rolling`, with its gate and its journal. A rollback goes backwards.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ class RollingChange:
 
     purpose: as in the journal, e.g. "upgrade to 4.4.0". cluster_id: as on the disks. switch: changes a stopped node.
     is_pending: whether a node still has to be changed. how_to_resume: the next step after an interruption, as text.
+    backwards: brokers before controllers before ZooKeepers, for a rollback.
     """
 
     cluster: str
@@ -47,6 +48,7 @@ class RollingChange:
     switch: Switch
     is_pending: Callable[[ClusterSpec, NodeProcess], bool]
     how_to_resume: str
+    backwards: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +80,9 @@ def pending_nodes(host: Host, spec: ClusterSpec, change: RollingChange) -> list[
     return [process.node for process in observe(host, spec) if change.is_pending(spec, process)]
 
 
-def stages(nodes: Sequence[Node]) -> list[list[Node]]:
+def stages(nodes: Sequence[Node], *, backwards: bool = False) -> list[list[Node]]:
     """Return the nodes in groups of one kind: ZooKeepers, dedicated controllers, brokers. Pure."""
-    kinds = (ZooKeeperNode, ControllerNode, BrokerNode)
+    kinds = (ZooKeeperNode, ControllerNode, BrokerNode)[:: -1 if backwards else 1]
     groups = [[node for node in nodes if isinstance(node, kind)] for kind in kinds]
     return [group for group in groups if group]
 
@@ -127,7 +129,7 @@ def change_nodes(change: RollingChange, work: RollingWork) -> None:
         pending = pending_nodes(work.host, spec, change)
         if not pending:
             return
-        for nodes in stages(pending):
+        for nodes in stages(pending, backwards=change.backwards):
             if _is_zookeeper(nodes[0]):
                 zookeepers = [node for node in nodes if isinstance(node, ZooKeeperNode)]
                 restart_zookeepers(work.host, spec, zookeepers, change.switch, work.options, work.reporter)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
 
 from kctl.deploy import store
+from kctl.deploy.data import cluster_id_on_disk
 from kctl.deploy.host import Host
 from kctl.deploy.layout import ClusterSpec, Release
 from kctl.deploy.nodes import observe
@@ -15,30 +18,46 @@ from kctl.upgrade.record import begin, current_upgrade, end_rollback, set_phase
 from kctl.upgrade.rolling import ChangedNode, RollingChange, RollingWork, change_nodes, discard_run, live_cluster
 from kctl.upgrade.soak import soak
 
+if TYPE_CHECKING:
+    from kctl.upgrade.finalize import FinalizationPlan
+
+
+class UpgradeOutcome(str, Enum):
+    """What the nodes of the cluster run at the end. UPGRADED: not finalized."""
+
+    UPGRADED = "upgraded"
+    ROLLED_BACK = "rolled back"
+    FINALIZED = "finalized"
+    UNCHANGED = "unchanged"
+    NOT_FINISHED = "not finished"
+
 
 @dataclass(frozen=True, slots=True)
 class UpgradeResult:
-    """The result of an upgrade or a rollback.
+    """The result of an upgrade, a rollback or a finalization.
 
-    outcome: "upgraded" (not finalized), "rolled back", "finalized" or "not finished". nodes: the nodes that this
-    process changed. soak_ms: how long the health was watched; None if it was not.
+    nodes: the nodes that this process restarted. soak_ms: how long the health was watched; None if it was not.
     """
 
     cluster: str
     cluster_id: str
     from_version: str
     to_version: str
-    outcome: str
+    outcome: UpgradeOutcome
     nodes: tuple[ChangedNode, ...]
     soak_ms: int | None
     duration_ms: int
+
+    @property
+    def changed(self) -> bool:
+        return bool(self.nodes) or self.outcome in {UpgradeOutcome.ROLLED_BACK, UpgradeOutcome.FINALIZED}
 
 
 @dataclass
 class Progress:
     """How far the work of this process came, for the result after a failure."""
 
-    outcome: str = "not finished"
+    outcome: UpgradeOutcome = UpgradeOutcome.NOT_FINISHED
     soak_ms: int | None = None
 
 
@@ -54,7 +73,7 @@ def carry_out_upgrade(change: RollingChange, to: Release, soak_s: float, work: R
     change_nodes(change, work)
     spec = store.load(host, change.cluster)
     progress.soak_ms = soak(host, spec, soak_s, work.clock, work.reporter)
-    progress.outcome = "upgraded"
+    progress.outcome = UpgradeOutcome.UPGRADED
 
 
 def carry_out_rollback(change: RollingChange, work: RollingWork, progress: Progress) -> None:
@@ -67,7 +86,7 @@ def carry_out_rollback(change: RollingChange, work: RollingWork, progress: Progr
     set_phase(host, change.cluster, "rolling back")
     change_nodes(change, work)
     _check_releases(host, end_rollback(host, change.cluster))
-    progress.outcome = "rolled back"
+    progress.outcome = UpgradeOutcome.ROLLED_BACK
 
 
 def _check_releases(host: Host, spec: ClusterSpec) -> None:
@@ -80,7 +99,18 @@ def _check_releases(host: Host, spec: ClusterSpec) -> None:
         )
 
 
-def result_of(plan: UpgradePlan, work: RollingWork, progress: Progress, began: float) -> UpgradeResult:
+def unchanged_result(host: Host, name: str, target: str) -> UpgradeResult | None:
+    """Return the result for a cluster whose release is the target already; None if there is something to do."""
+    spec = store.load(host, name)
+    if spec.upgrade is not None or spec.kafka_version != target:
+        return None
+    cluster_id = cluster_id_on_disk(host, spec) or ""
+    return UpgradeResult(name, cluster_id, target, target, UpgradeOutcome.UNCHANGED, (), None, 0)
+
+
+def result_of(
+    plan: UpgradePlan | FinalizationPlan, work: RollingWork, progress: Progress, began: float
+) -> UpgradeResult:
     """Return the result of this process's work, finished or not."""
     return UpgradeResult(
         cluster=plan.cluster,

@@ -13,16 +13,18 @@ from enum import Enum
 from kctl.base.properties import parse_properties, property_line
 from kctl.deploy.config.broker_config import render_server_properties
 from kctl.deploy.config.broker_settings import base_name, is_secret, known_settings, problem_of
+from kctl.deploy.config.files import HIDDEN
 from kctl.deploy.layout import BrokerNode, ClusterSpec, ControllerNode
 from kctl.upgrade.paths import line_of
 
 PROTOCOL_VERSION = "inter.broker.protocol.version"
 # Settings that Kafka 4.0 removed (upgrade notes), with those that replace them.
 _REPLACEMENTS = {
+    "delegation.token.master.key": ("delegation.token.secret.key",),
     "log.message.timestamp.difference.max.ms": (
         "log.message.timestamp.before.max.ms",
         "log.message.timestamp.after.max.ms",
-    )
+    ),
 }
 
 
@@ -37,12 +39,12 @@ class SettingAction(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class SettingChange:
-    """A change of one setting. settings: the lines that the file gets; value: "[hidden]" for a secret."""
+    """A change of one setting. value: "[hidden]" for a secret. new_names: the settings that replace a renamed one."""
 
     setting: str
     action: SettingAction
     value: str
-    settings: Mapping[str, str]
+    new_names: tuple[str, ...] = ()
 
 
 def changes_of(
@@ -50,17 +52,15 @@ def changes_of(
 ) -> list[SettingChange]:
     """Return the changes to a node's settings. before, after: the cluster with the one and the other release."""
     changes = list(_obsolete(settings, before.kafka_version, after.kafka_version))
-    new_settings = {name for change in changes for name in change.settings}
+    new_names = {name for change in changes for name in change.new_names}
     rendered_before, rendered_after = (
         parse_properties(render_server_properties(spec, node), source=str(spec.config_path(node)))
         for spec in (before, after)
     )
-    for name in rendered_after.keys() - rendered_before.keys() - settings.keys() - new_settings:
-        value = rendered_after[name]
-        changes.append(SettingChange(name, SettingAction.ADD, value, {name: value}))
+    missing_names = rendered_after.keys() - rendered_before.keys() - settings.keys() - new_names
+    changes += [SettingChange(name, SettingAction.ADD, rendered_after[name]) for name in missing_names]
     if holds_protocol(before, after.kafka_version) and PROTOCOL_VERSION not in settings:
-        value = line_of(before.kafka_version)
-        changes.append(SettingChange(PROTOCOL_VERSION, SettingAction.HOLD, value, {PROTOCOL_VERSION: value}))
+        changes.append(SettingChange(PROTOCOL_VERSION, SettingAction.HOLD, line_of(before.kafka_version)))
     return sorted(changes, key=lambda change: (list(SettingAction).index(change.action), change.setting))
 
 
@@ -74,31 +74,44 @@ def _obsolete(settings: Mapping[str, str], before: str, after: str) -> Iterator[
     for name, value in settings.items():
         if base_name(name) in known_after or base_name(name) not in known_before:
             continue
-        replacements = {new: value for new in _REPLACEMENTS.get(name, ()) if new not in settings}
-        action = SettingAction.RENAME if replacements else SettingAction.REMOVE
-        yield SettingChange(name, action, "[hidden]" if is_secret(name) else value, replacements)
+        new_names = tuple(new for new in _REPLACEMENTS.get(name, ()) if new not in settings)
+        action = SettingAction.RENAME if new_names else SettingAction.REMOVE
+        yield SettingChange(name, action, HIDDEN if is_secret(name) else value, new_names)
 
 
-def invalid_settings(settings: Mapping[str, str], target: str) -> list[str]:
-    """Return the settings whose values the target rejects, as text: it would not start with them."""
-    definitions = known_settings(target)
+def current_settings(settings: Mapping[str, str], before: str, after: str) -> dict[str, str]:
+    """Return the settings with which a cluster was created, as the target knows them."""
+    changes = list(_obsolete(settings, before, after))
+    obsolete = {change.setting for change in changes}
+    new_settings = {name: settings[change.setting] for change in changes for name in change.new_names}
+    return {name: value for name, value in settings.items() if name not in obsolete} | new_settings
+
+
+def invalid_settings(settings: Mapping[str, str], before: str, after: str) -> list[str]:
+    """Return the settings whose values only the release before accepts, as text: the target would not start."""
     problems = []
     for name, value in settings.items():
-        definition = definitions.get(base_name(name))
-        problem = problem_of(definition, value) if definition is not None else None
-        if problem is not None:
+        problem = _problem(name, value, after)
+        if problem is not None and _problem(name, value, before) is None:
             shown = "its value" if is_secret(name) else value
-            problems.append(f"{name}: Kafka {target} accepts only {problem}, not {shown}")
+            problems.append(f"{name}: Kafka {after} accepts only {problem}, not {shown}")
     return problems
+
+
+def _problem(name: str, value: str, version: str) -> str | None:
+    definition = known_settings(version).get(base_name(name))
+    return None if definition is None or "${" in value else problem_of(definition, value)  # ${…}: a config provider
 
 
 def changed_text(text: str, changes: list[SettingChange], target: str) -> str:
     """Return server.properties with the changes: old lines commented out, new lines at the end."""
     obsolete = {change.setting for change in changes if change.action in {SettingAction.REMOVE, SettingAction.RENAME}}
     lines = list(_without(text, obsolete, f"# Kafka {target} does not know this setting:"))
-    added = [line for change in changes for line in (property_line(*pair) for pair in change.settings.items())]
+    settings = parse_properties(text, source="server.properties")
+    added = {name: settings[change.setting] for change in changes for name in change.new_names}
+    added |= {change.setting: change.value for change in changes if change.setting not in settings}
     if added:
-        lines += ["", f"# Added for Kafka {target}", *added]
+        lines += ["", f"# Added for Kafka {target}", *(property_line(*pair) for pair in added.items())]
     return "\n".join(lines) + "\n"
 
 

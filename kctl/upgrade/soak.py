@@ -6,6 +6,7 @@ from kctl.base.text import counted
 from kctl.deploy.host import Host
 from kctl.deploy.layout import BrokerNode, ClusterSpec
 from kctl.deploy.nodes import observe
+from kctl.deploy.quorum import read_quorum
 from kctl.errors import KctlError, NotHealthy
 from kctl.restart.gate import NAMED, out_of_sync
 from kctl.restart.live_cluster import LiveCluster
@@ -40,6 +41,14 @@ def soak(host: Host, spec: ClusterSpec, seconds: float, clock: RestartClock, rep
             clock.sleep(min(_EVERY_S, max(0.1, seconds - elapsed_s)))
 
 
+def _has_controller(spec: ClusterSpec, controller_id: int | None) -> bool:
+    """With KRaft, brokers name any broker as the controller, so the voters are asked."""
+    if not spec.uses_kraft:
+        return controller_id is not None
+    quorum = read_quorum(spec, [voter.id for voter in spec.voters])
+    return quorum is not None and quorum.leader_id is not None
+
+
 def why_not_healthy(host: Host, spec: ClusterSpec, cluster: LiveCluster) -> str | None:
     """Return the first problem: a process that ended, a broker that is not listed, replicas that are not in sync."""
     down = [process.node.name for process in observe(host, spec) if not process.running]
@@ -53,7 +62,7 @@ def why_not_healthy(host: Host, spec: ClusterSpec, cluster: LiveCluster) -> str 
     absent = sorted(set(brokers).difference(snapshot.state.brokers))
     if absent:
         return f"broker {', '.join(map(str, absent))} is not listed"
-    if snapshot.state.controller_id is None:
+    if not _has_controller(spec, snapshot.state.controller_id):
         return "the cluster has no controller"
     behind = out_of_sync(snapshot.state, snapshot.adding, brokers)
     if behind:
