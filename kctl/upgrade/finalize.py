@@ -18,10 +18,9 @@ from kctl.deploy.host import Host
 from kctl.deploy.layout import BrokerNode, ClusterSpec, Upgrade
 from kctl.deploy.nodes import NodeProcess, observe
 from kctl.errors import KctlError, NotSupported, OperationFailed, Reason, Refused
-from kctl.features.apply import apply, validate
+from kctl.features.apply import apply, check
 from kctl.features.facts import ClusterFeatures, read_features
-from kctl.features.levels import ELR_VERSION, KRAFT_VERSION, METADATA_VERSION, levels_of_release
-from kctl.features.min_insync_replicas import min_isr_warnings
+from kctl.features.levels import KRAFT_VERSION, METADATA_VERSION, levels_of_release
 from kctl.features.plan import FeatureChange, FeaturePlan, plan_upgrade
 from kctl.protocol.client import connect
 from kctl.upgrade.paths import line_of
@@ -92,21 +91,17 @@ def plan_finalization(host: Host, name: str) -> tuple[FinalizationPlan, FeatureP
                 hint="repair it first, or go back with `kctl cluster rollback " + name + "`",
                 reason=Reason.NOT_READY,
             )
-    feature_plan, static_voters, warnings = None, False, list[str]()
+    feature_plan, static_voters = None, False
     if spec.uses_kraft:
         with connect(target_of(spec)) as client:
             features = read_features(client)
-            feature_plan = _plan_features(features, upgrade.to.version)
-            validate(client, feature_plan)
+            feature_plan = check(client, _plan_features(features, upgrade.to.version))
             static_voters = features.level(KRAFT_VERSION) == 0
-            warnings += feature_plan.warnings
-            if feature_plan.raises_to(ELR_VERSION, 1):
-                warnings += min_isr_warnings(client)
     plan = FinalizationPlan(
         cluster=name, cluster_id=change.cluster_id, from_version=spec.kafka_version, to_version=upgrade.to.version,
         resumes=upgrade.phase == "finalizing", features=feature_plan.changes if feature_plan else (),
         protocol=_planned_protocol(host, spec, upgrade, change), static_voters=static_voters,
-        warnings=tuple(warnings),
+        warnings=feature_plan.warnings if feature_plan else (),
     )  # fmt: skip
     return plan, feature_plan, change
 
