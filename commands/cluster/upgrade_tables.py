@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from kctl.base.text import counted
@@ -77,9 +78,12 @@ def plan_notes(plan: UpgradePlan) -> list[str]:
     ]
     if order:
         lines.append(f"order: {', then '.join(order)}")
+    nodes: dict[str, list[str]] = {}
     for row in plan.settings:
-        texts = [f"{change.setting} {change.action.value}" for change in row.changes]
-        lines.append(f"settings of {row.node}: {', '.join(texts)}")
+        counts = Counter(change.action.value for change in row.changes)
+        text = ", ".join(f"{count} {action}" for action, count in counts.items())
+        nodes.setdefault(text, []).append(row.node)
+    lines += [f"settings of {', '.join(names)}: {text} (listed by --dry-run)" for text, names in nodes.items()]
     return lines
 
 

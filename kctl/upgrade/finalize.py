@@ -182,15 +182,18 @@ def _refuse_rolling_back(spec: ClusterSpec, upgrade: Upgrade) -> None:
 def _refuse_forgotten(host: Host, spec: ClusterSpec, upgrade: Upgrade) -> None:
     """Raise Refused with the nodes that do not run the target. A broker that a finalization restarts may be down."""
     is_pending = upgrade_change(spec, "", upgrade.to).is_pending
-    problems = [
-        _why_forgotten(spec, process, upgrade)
+    forgotten = [
+        process
         for process in observe(host, spec)
         if is_pending(spec, process) and process.node.name not in upgrade.raised
     ]
-    if problems:
+    if forgotten:
+        problems = [_why_forgotten(spec, process, upgrade) for process in forgotten]
+        only_down = all(spec.release_of(process.node) == upgrade.to and not process.running for process in forgotten)
+        again = f"run `kctl cluster upgrade {spec.name} --to {upgrade.to.version}` again"
         raise Refused(
             f"the upgrade of cluster {spec.name} to {upgrade.to.version} is not complete: {'; '.join(problems)}",
-            hint=f"run `kctl cluster upgrade {spec.name} --to {upgrade.to.version}` again",
+            hint=f"start the cluster with `kctl cluster start {spec.name}`" if only_down else again,
             details={"problems": problems},
             reason=Reason.NOT_READY,
         )
