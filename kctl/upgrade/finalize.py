@@ -24,7 +24,7 @@ from kctl.features.levels import KRAFT_VERSION, METADATA_VERSION, levels_of_rele
 from kctl.features.plan import FeatureChange, FeaturePlan, plan_upgrade
 from kctl.protocol.client import connect
 from kctl.upgrade.paths import line_of
-from kctl.upgrade.plan import id_on_disk, upgrade_change
+from kctl.upgrade.plan import finalization_purpose, id_on_disk, upgrade_change
 from kctl.upgrade.record import current_upgrade, end_upgrade, set_phase, to_new_protocol
 from kctl.upgrade.rolling import (
     RollingChange,
@@ -120,7 +120,7 @@ def protocol_change(spec: ClusterSpec, cluster_id: str) -> RollingChange:
         )
 
     return RollingChange(
-        spec.name, cluster_id, f"finalization of {upgrade.to.version}", to_new_protocol, is_pending,
+        spec.name, cluster_id, finalization_purpose(upgrade.to), to_new_protocol, is_pending,
         "run the same command again to resume",
     )  # fmt: skip
 

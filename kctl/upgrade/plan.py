@@ -80,6 +80,16 @@ class UpgradePlan:
     blockers: tuple[Blocker, ...]
 
 
+def upgrade_purpose(to: Release) -> str:
+    """Return the purpose of the runs of an upgrade, as in their journals."""
+    return f"upgrade to {to.version}"
+
+
+def finalization_purpose(to: Release) -> str:
+    """Return the purpose of the runs of a finalization, as in their journals."""
+    return f"finalization of {to.version}"
+
+
 def upgrade_change(spec: ClusterSpec, cluster_id: str, to: Release) -> RollingChange:
     """Return the change that brings every node to the target."""
 
@@ -87,7 +97,7 @@ def upgrade_change(spec: ClusterSpec, cluster_id: str, to: Release) -> RollingCh
         return current.release_of(process.node) != to or process.libs != to.libs
 
     return RollingChange(
-        spec.name, cluster_id, f"upgrade to {to.version}", to_target, is_pending,
+        spec.name, cluster_id, upgrade_purpose(to), to_target, is_pending,
         f"run the same command again to resume, or return to {spec.kafka_version} with "
         f"`kctl cluster rollback {spec.name}`",
     )  # fmt: skip

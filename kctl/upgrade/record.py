@@ -168,11 +168,15 @@ def to_former(host: Host, spec: ClusterSpec, node: Node) -> ClusterSpec:
 
 
 def to_new_protocol(host: Host, spec: ClusterSpec, node: Node) -> ClusterSpec:
-    """Let a broker use the inter-broker protocol of the target (ZooKeeper)."""
+    """Let a broker use the inter-broker protocol of the target (ZooKeeper).
+
+    Here, the record comes first: a broker that may have used the new protocol must be known.
+    """
     upgrade = current_upgrade(spec)
+    raised = _save(host, spec, replace(upgrade, raised=tuple(sorted({*upgrade.raised, node.name}))))
     path = spec.config_path(node)
     host.write_file(path, without_protocol(_read_text(host, path)).encode())
-    return replace(spec, upgrade=replace(upgrade, raised=tuple(sorted({*upgrade.raised, node.name}))))
+    return raised
 
 
 def _members(spec: ClusterSpec) -> list[BrokerNode | ControllerNode]:

@@ -7,7 +7,7 @@ brokers restart as in `kctl cluster restart --rolling`, with its gate and its jo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -110,10 +110,10 @@ def unfinished_path(change: RollingChange) -> tuple[Path, RestartState] | None:
     return None if path is None else (path, read_unfinished(path, None, purpose=change.purpose))
 
 
-def discard_run(cluster_id: str, purpose: str) -> None:
-    """End the unfinished run with this purpose, if there is one; another run is left alone. Raises Busy."""
+def discard_run(cluster_id: str, purposes: Collection[str]) -> None:
+    """End the unfinished run with one of these purposes; another run is left alone. Raises Busy."""
     path = journals.find_unfinished(cluster_id)
-    if path is not None and replay(journal.read(path), name=str(path)).purpose == purpose:
+    if path is not None and replay(journal.read(path), name=str(path)).purpose in purposes:
         journals.abandon(path)
 
 

@@ -13,9 +13,17 @@ from kctl.deploy.layout import ClusterSpec, Release
 from kctl.deploy.nodes import observe
 from kctl.errors import OperationFailed
 from kctl.upgrade.levels import check_way_back, highest_levels
-from kctl.upgrade.plan import UpgradePlan, upgrade_change
+from kctl.upgrade.plan import UpgradePlan, finalization_purpose, upgrade_purpose
 from kctl.upgrade.record import begin, current_upgrade, end_rollback, set_phase
-from kctl.upgrade.rolling import ChangedNode, RollingChange, RollingWork, change_nodes, discard_run, live_cluster
+from kctl.upgrade.rolling import (
+    ChangedNode,
+    RollingChange,
+    RollingWork,
+    change_nodes,
+    discard_run,
+    live_cluster,
+    unfinished_path,
+)
 from kctl.upgrade.soak import soak
 
 if TYPE_CHECKING:
@@ -77,12 +85,16 @@ def carry_out_upgrade(change: RollingChange, to: Release, soak_s: float, work: R
 
 
 def carry_out_rollback(change: RollingChange, work: RollingWork, progress: Progress) -> None:
-    """Bring all nodes back to the release before. Raises Refused if a finalization has begun, NotFinished."""
+    """Bring all nodes back to the release before. Raises Refused if a finalization has begun, NotFinished.
+
+    A finalization that has not raised anything yet is discarded.
+    """
     host = work.host
     spec = store.load(host, change.cluster)
     upgrade = current_upgrade(spec)
     check_way_back(host, change.cluster)
-    discard_run(change.cluster_id, upgrade_change(spec, change.cluster_id, upgrade.to).purpose)
+    discard_run(change.cluster_id, {upgrade_purpose(upgrade.to), finalization_purpose(upgrade.to)})
+    unfinished_path(change)
     set_phase(host, change.cluster, "rolling back")
     change_nodes(change, work)
     _check_releases(host, end_rollback(host, change.cluster))
