@@ -56,7 +56,7 @@ def raised_features(finalized: Mapping[str, int], max_levels: Mapping[str, int])
 def check_way_back(host: Host, name: str) -> None:
     """Raise Refused if a rollback is not possible any more: the upgrade, or a part of it, was finalized.
 
-    While no broker responds, only the record counts: then nothing else than a finalization by kctl is known.
+    While no broker responds, only the record counts, which knows a finalization by kctl, and no other tool.
     """
     spec = store.load(host, name)
     upgrade = current_upgrade(spec)
@@ -67,7 +67,7 @@ def check_way_back(host: Host, name: str) -> None:
                 problems += raised_features(finalized_levels(cluster.client()), upgrade.max_levels)
         except ConnectionFailed:
             if upgrade.phase == "finalizing":
-                problems.append("a finalization has begun, and no broker reports how far it came")
+                problems.append("a finalization has begun, and no broker reports the levels of its features")
     if problems:
         raise Refused(
             f"cluster {spec.name} cannot return to {spec.kafka_version}: {'; '.join(problems)}",

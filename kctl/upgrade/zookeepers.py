@@ -38,7 +38,7 @@ def restart_zookeepers(
         switch_node(host, spec.name, node.name, switch)
         lifecycle.start_cluster(spec.name, nodes=[node.name], timeout_s=options.broker_timeout_s, host=host)
         reporter.note(f"{node.name} is back")
-    _await_ensemble(spec, options.broker_timeout_s, "go on")
+    _await_ensemble(spec, options.broker_timeout_s, "continue")
 
 
 def _await_ensemble(spec: ClusterSpec, timeout_s: float, action: str) -> None:

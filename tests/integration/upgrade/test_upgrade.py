@@ -168,3 +168,40 @@ def test_nothing_acknowledged_is_lost_while_three_nodes_are_upgraded(
         assert verdict.ok, verdict
         assert (verdict.findings.failed, verdict.findings.indeterminate) == (0, 0)
         assert verdict.findings.acked > 300
+
+
+@pytest.mark.long
+def test_zookeeper_keeps_the_old_protocol_until_the_end(tmp_path: Path, shared: dict[str, str]) -> None:
+    """2.8 to 3.9: kctl is killed in the middle of the finalization, before and after the point of no return."""
+    from kctl.deploy.runtime.runtime import ensure_runtime
+
+    (tmp_path / "home").mkdir()
+    kctl = Kctl(tmp_path / "home", shared)
+    upgrade = ("cluster", "upgrade", "c", "--to", OLD, "--soak", "0s", "--yes")
+    finalize = ("cluster", "finalize", "c", "--yes")
+    with nothing_left_running(kctl):
+        kctl.ok(
+            "cluster", "create", "c", "--use", "--layout", "single", "--heap", "256m",
+            "--kafka-home", str(ensure_runtime("2.8.2").libs.parent), timeout=_SECONDS,
+        )  # fmt: skip
+        kctl.ok("topic", "create", "orders")
+        kctl.ok("produce", "orders", stdin="one\n")
+        refused = kctl("cluster", "upgrade", "c", "--to", NEW, "--yes")
+        assert (refused.code, "does not support ZooKeeper" in refused.err) == (4, True)
+        done = kctl.json(*upgrade, timeout=_SECONDS)
+        assert [row["node"] for row in done["nodes"]] == ["zookeeper-1", "broker-1"]
+        assert protocol(kctl) == "2.8"
+        killed(kctl, "after", "stopped", *finalize)
+        back = kctl.json(*ROLLBACK, timeout=_SECONDS)
+        assert [row["node"] for row in back["nodes"]] == ["broker-1", "zookeeper-1"]
+        kctl.json(*upgrade, timeout=_SECONDS)
+        killed(kctl, "after", "started", *finalize)
+        refused = kctl(*ROLLBACK)
+        assert (refused.code, "may use the inter-broker protocol" in refused.err) == (4, True)
+        assert kctl.json(*finalize, timeout=_SECONDS)["outcome"] == "finalized"
+        assert (protocol(kctl), records(kctl)) == ("3.9-IV0", ["one"])
+
+
+def protocol(kctl: Kctl) -> str:
+    rows = kctl.json("config", "get", "broker/1", "inter.broker.protocol.version")
+    return str(rows[0]["value"] if isinstance(rows, list) else rows["value"])
