@@ -478,3 +478,18 @@ class DeleteRecordsRequest(ApiMessage):
         min_version: int | None = ...,
         max_version: int | None = ...,
     ) -> None: ...
+
+class UpdateFeaturesRequest(ApiMessage):
+    class FeatureUpdateKey(DataContainer):
+        def __init__(self, *, feature: str, max_version_level: int, upgrade_type: int) -> None: ...
+
+    def __init__(
+        self,
+        *,
+        timeout_ms: int,
+        feature_updates: Sequence[UpdateFeaturesRequest.FeatureUpdateKey],
+        validate_only: bool,
+        version: int | None = ...,
+        min_version: int | None = ...,
+        max_version: int | None = ...,
+    ) -> None: ...
