@@ -205,6 +205,9 @@ def destroy(ctx: typer.Context, name: Name, dry_run: DryRun = False) -> None:
 
 
 app.command_of("restart", "kctl.commands.cluster.restart")
+app.command_of("upgrade", "kctl.commands.cluster.upgrade")
+app.command_of("finalize", "kctl.commands.cluster.finalize")
+app.command_of("rollback", "kctl.commands.cluster.upgrade")
 app.command("status")(cluster_view.status)
 app.command("list")(cluster_view.list_)
 app.command("logs")(cluster_view.logs)

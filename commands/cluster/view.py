@@ -103,6 +103,8 @@ def _status_table(status: ClusterStatus) -> Table:
     ]
     if any(row.rack for row in status.processes):
         columns.insert(3, Column("rack"))
+    if len({row.kafka_version for row in status.processes}) > 1:
+        columns.insert(1, Column("kafka_version", "KAFKA"))
     if status.partition_count is None:
         partitions = "partitions unknown"
     else:
@@ -110,7 +112,10 @@ def _status_table(status: ClusterStatus) -> Table:
             f"{status.partition_count} partitions, {status.under_replicated_partitions} under-replicated, "
             f"{status.offline_partitions} offline"
         )
-    title = f"{status.name}: {status.layout}, Kafka {status.kafka_version}, {partitions}"
+    release = status.kafka_version
+    if status.upgrade_to is not None:
+        release += f" (upgrade to {status.upgrade_to}, not finalized)"
+    title = f"{status.name}: {status.layout}, Kafka {release}, {partitions}"
     return Table(columns, jsonable(status.processes), title=title)
 
 

@@ -73,7 +73,7 @@ def _command(spec: ClusterSpec, node: BrokerNode | ControllerNode, java: Java) -
     quorum = ["--initial-controllers", voters] if _is_voter(spec, node) else ["--no-initial-controllers"]
     return [
         str(java.executable), "-Xmx128m", *JVM_FLAGS, "-Duser.timezone=UTC", log4j_flag(spec, node),
-        "-cp", f"{spec.kafka_libs}/*", _STORAGE_TOOL,
+        "-cp", f"{spec.release_of(node).libs}/*", _STORAGE_TOOL,
         "format", "--ignore-formatted", "--cluster-id", str(spec.cluster_id), "--config", str(spec.config_path(node)),
         *quorum,
     ]  # fmt: skip

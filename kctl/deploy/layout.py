@@ -27,6 +27,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from kctl.deploy.runtime.jars import version_numbers
 from kctl.errors import NotFound, UsageError
@@ -39,6 +40,7 @@ DEFAULT_HEAP = "512m"
 ZOOKEEPER_HEAP = "128m"
 CONTROLLER_HEAP = "256m"
 LOOPBACK = "127.0.0.1"
+UPGRADE_FORMAT = 3  # of cluster.json, only during an upgrade: another kctl would start nodes with the wrong release
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _HEAP = re.compile(r"([1-9]\d{0,6})([kmg])", re.IGNORECASE)
@@ -111,6 +113,32 @@ class QuorumVoter:
 
 
 Node = ZooKeeperNode | BrokerNode | ControllerNode
+UpgradePhase = Literal["upgrading", "rolling back", "finalizing"]
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A Kafka release, and the folder of its jars."""
+
+    version: str
+    libs: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Upgrade:
+    """An upgrade that is neither finalized nor rolled back. The cluster's own release is the one before it.
+
+    nodes: names of the nodes that run the target, or will when they start next. raised: of these, the brokers with the
+    target's inter.broker.protocol.version (ZooKeeper). max_levels: the highest level of each feature that the release
+    before supports. began_at: ISO 8601 UTC.
+    """
+
+    to: Release
+    began_at: str
+    phase: UpgradePhase = "upgrading"
+    nodes: tuple[str, ...] = ()
+    raised: tuple[str, ...] = ()
+    max_levels: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +162,7 @@ class ClusterSpec:
     own_directory: bool = True
     controllers: tuple[ControllerNode, ...] = ()
     cluster_id: str | None = None
+    upgrade: Upgrade | None = None
 
     @property
     def uses_kraft(self) -> bool:
@@ -171,6 +200,20 @@ class ClusterSpec:
     def ports(self) -> frozenset[int]:
         return frozenset(port for node in self.nodes for port in node.ports)
 
+    @property
+    def release(self) -> Release:
+        """Return the release of the cluster: during an upgrade, the one before."""
+        return Release(self.kafka_version, self.kafka_libs)
+
+    def release_of(self, node: Node) -> Release:
+        """Return the release that a node runs, or will when it starts next."""
+        return self.upgrade.to if self.upgrade is not None and node.name in self.upgrade.nodes else self.release
+
+    def as_run_by(self, node: Node) -> ClusterSpec:
+        """Return the cluster as if all of its nodes had the release of this node."""
+        release = self.release_of(node)
+        return dataclasses.replace(self, kafka_version=release.version, kafka_libs=release.libs, upgrade=None)
+
     def folder(self, node: Node) -> Path:
         return self.directory / node.name
 
@@ -178,7 +221,8 @@ class ClusterSpec:
         return self.folder(node) / ("zoo.cfg" if isinstance(node, ZooKeeperNode) else "server.properties")
 
     def log4j_path(self, node: Node) -> Path:
-        return self.folder(node) / ("log4j2.properties" if is_kafka_4(self.kafka_version) else "log4j.properties")
+        kafka_4 = is_kafka_4(self.release_of(node).version)
+        return self.folder(node) / ("log4j2.properties" if kafka_4 else "log4j.properties")
 
     def log_path(self, node: Node) -> Path:
         """Return the path of the log that log4j writes and rolls."""
@@ -254,9 +298,14 @@ def is_kafka_4(kafka_version: str) -> bool:
 
 def spec_to_json(spec: ClusterSpec) -> dict[str, object]:
     """Return the content of cluster.json, which `store.parse_spec` reads back."""
-    return {
+    document = {
         "format": 2 if spec.uses_kraft else 1,
         **dataclasses.asdict(spec),
         "directory": str(spec.directory),
         "kafka_libs": str(spec.kafka_libs),
     }
+    del document["upgrade"]
+    if spec.upgrade is None:
+        return document
+    to = {"version": spec.upgrade.to.version, "libs": str(spec.upgrade.to.libs)}
+    return document | {"format": UPGRADE_FORMAT, "upgrade": {**dataclasses.asdict(spec.upgrade), "to": to}}

@@ -254,4 +254,4 @@ def log_excerpt(host: Host, spec: ClusterSpec, node: Node, *, since: int = 0) ->
     first = errors[0] if errors else max(len(lines) - _EXCERPT_LINES, 0)
     console = reading.read(spec.console_path(node), -8192, 8192).decode("utf-8", "replace").splitlines()
     console_lines = [line for line in console if not line.startswith("log4j:")][-5:]
-    return [line[:_EXCERPT_WIDTH] for line in (*lines[first : first + _EXCERPT_LINES], *console_lines)]
+    return [line.expandtabs(4)[:_EXCERPT_WIDTH] for line in (*lines[first : first + _EXCERPT_LINES], *console_lines)]

@@ -8,6 +8,7 @@ distinguishes a stopped broker from a crashed one.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -53,11 +54,15 @@ class ProcessRecord:
 
 @dataclass(frozen=True, slots=True)
 class NodeProcess:
-    """A node and its process. intent: the intended state; None if the node was never started."""
+    """A node and its process. intent: the intended state; None if the node was never started.
+
+    libs: the folder of the jars that the process was started with.
+    """
 
     node: Node
     identity: ProcessIdentity | None
     intent: Intent | None
+    libs: Path | None = None
 
     @property
     def running(self) -> bool:
@@ -93,7 +98,7 @@ def java_command(spec: ClusterSpec, node: Node, java: Path, *, archive_flags: Se
         "-Duser.timezone=UTC",
         log4j_flag(spec, node),
         "-cp",
-        f"{spec.kafka_libs}/*",
+        f"{spec.release_of(node).libs}/*",
         ZOOKEEPER_MAIN if isinstance(node, ZooKeeperNode) else BROKER_MAIN,
         str(spec.config_path(node)),
     ]
@@ -101,7 +106,7 @@ def java_command(spec: ClusterSpec, node: Node, java: Path, *, archive_flags: Se
 
 def log4j_flag(spec: ClusterSpec, node: Node) -> str:
     """Return the JVM option that names the node's logging configuration."""
-    key = "log4j2.configurationFile" if is_kafka_4(spec.kafka_version) else "log4j.configuration"
+    key = "log4j2.configurationFile" if is_kafka_4(spec.release_of(node).version) else "log4j.configuration"
     return f"-D{key}={spec.log4j_path(node).as_uri()}"
 
 
@@ -138,23 +143,31 @@ def read_record(host: Host, spec: ClusterSpec, node: Node) -> ProcessRecord | No
 
 def observe(host: Host, spec: ClusterSpec) -> list[NodeProcess]:
     """Return each node with its process: ZooKeepers or controllers, then brokers."""
-    running = {config: identity for identity, config in reversed(_running(host, spec))}
+    running = {argv[-1]: (identity, argv) for identity, argv in reversed(_running(host, spec))}
     states = []
     for node in spec.nodes:
         record = read_record(host, spec, node)
-        identity = running.get(str(spec.config_path(node)))
-        states.append(NodeProcess(node, identity, record.wanted if record is not None else None))
+        identity, argv = running.get(str(spec.config_path(node)), (None, []))
+        states.append(NodeProcess(node, identity, record.wanted if record is not None else None, _libs_in(argv)))
     return states
 
 
-def _running(host: Host, spec: ClusterSpec) -> list[tuple[ProcessIdentity, str]]:
-    """Return the processes of this cluster with their config files, oldest first."""
+def _libs_in(argv: Sequence[str]) -> Path | None:
+    """Return the folder in the class path of `java_command`."""
+    for option, value in itertools.pairwise(argv):
+        if option == "-cp" and value.endswith("/*"):
+            return Path(value.removesuffix("/*"))
+    return None
+
+
+def _running(host: Host, spec: ClusterSpec) -> list[tuple[ProcessIdentity, list[str]]]:
+    """Return the processes of this cluster with their command lines, oldest first."""
     configs = {str(spec.config_path(node)) for node in spec.nodes}
 
     def is_member(argv: list[str]) -> bool:
         return is_node_command(argv) and argv[-1] in configs
 
-    return [(identity, argv[-1]) for identity, argv in host.find_processes(is_member)]
+    return host.find_processes(is_member)
 
 
 def is_node_command(argv: Sequence[str]) -> bool:

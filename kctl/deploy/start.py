@@ -18,8 +18,8 @@ from kctl.deploy.config.files import write_missing
 from kctl.deploy.data import check_data
 from kctl.deploy.host import Host
 from kctl.deploy.interrupts import deferred_interrupts
-from kctl.deploy.layout import BrokerNode, ClusterSpec, Node, ZooKeeperNode
-from kctl.deploy.nodes import ArchiveKind, NodeProcess, note_stopped, observe
+from kctl.deploy.layout import BrokerNode, ClusterSpec, Node, Release, ZooKeeperNode
+from kctl.deploy.nodes import ArchiveKind, NodeProcess, archive_kind_of, note_stopped, observe
 from kctl.deploy.runtime.class_archive import kafka_archives
 from kctl.deploy.runtime.java import Java
 from kctl.deploy.start_kraft import start_kraft
@@ -80,7 +80,7 @@ def start(
         Deadline(timeout_s),
         progress or NoProgress(),
         expected,
-        _archive_flags(spec, java, archive_flags),
+        _archive_flags(spec, down, java, archive_flags),
     )
     write_missing(host, spec)
     _check_ports(host, spec, down)
@@ -105,20 +105,30 @@ def start(
 
 
 def _archive_flags(
-    spec: ClusterSpec, java: Java, overrides: Mapping[ArchiveKind, Sequence[str]] | None
-) -> Mapping[ArchiveKind, Sequence[str]]:
+    spec: ClusterSpec, nodes: Sequence[Node], java: Java, overrides: Mapping[ArchiveKind, Sequence[str]] | None
+) -> dict[str, Sequence[str]]:
+    """Return Java's options for class archives by the name of the node."""
     if overrides is not None:
-        return overrides
-    archives = kafka_archives(java, spec.kafka_libs, spec.kafka_version)
-    return {kind: archive.options_to_use() for kind, archive in archives.items()}
+        return {node.name: overrides.get(archive_kind_of(spec, node), ()) for node in nodes}
+    flags: dict[Release, Mapping[ArchiveKind, Sequence[str]]] = {}
+    for release in {spec.release_of(node) for node in nodes}:
+        archives = kafka_archives(java, release.libs, release.version)
+        flags[release] = {kind: archive.options_to_use() for kind, archive in archives.items()}
+    return {node.name: flags[spec.release_of(node)].get(archive_kind_of(spec, node), ()) for node in nodes}
 
 
 def check_runtime(spec: ClusterSpec) -> None:
-    """Raise NotFound if the cluster's Kafka no longer exists."""
-    if not spec.kafka_libs.is_dir():
+    """Raise NotFound if the jars of a node no longer exist."""
+    for release in sorted({spec.release_of(node) for node in spec.nodes}, key=lambda each: each.version):
+        check_release(spec, release)
+
+
+def check_release(spec: ClusterSpec, release: Release) -> None:
+    """Raise NotFound if the jars of this release no longer exist."""
+    if not release.libs.is_dir():
         raise NotFound(
-            f"Kafka {spec.kafka_version} of cluster {spec.name} is missing: {spec.kafka_libs} does not exist",
-            hint=f"restore it, or run `kctl runtime install --kafka-version {spec.kafka_version}`",
+            f"Kafka {release.version} of cluster {spec.name} is missing: {release.libs} does not exist",
+            hint=f"restore it, or run `kctl runtime install --kafka-version {release.version}`",
         )
 
 

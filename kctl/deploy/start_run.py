@@ -11,7 +11,7 @@ from kctl.deploy import health
 from kctl.deploy.host import Host
 from kctl.deploy.layout import BrokerNode, ClusterSpec, Node
 from kctl.deploy.logs import log_excerpt
-from kctl.deploy.nodes import ArchiveKind, archive_kind_of, java_command, write_record
+from kctl.deploy.nodes import java_command, write_record
 from kctl.deploy.process import ProcessIdentity
 from kctl.deploy.runtime.java import Java
 from kctl.deploy.waiting import ProgressReporter, wait_until
@@ -34,6 +34,7 @@ class StartRun:
     """One start in progress.
 
     expected: nodes that must be ready at the end. attempted: nodes that kctl tried to start. spawned: their processes.
+    archive_flags: Java's options by the name of the node.
     """
 
     host: Host
@@ -42,7 +43,7 @@ class StartRun:
     deadline: Deadline
     progress: ProgressReporter
     expected: Sequence[Node]
-    archive_flags: Mapping[ArchiveKind, Sequence[str]]
+    archive_flags: Mapping[str, Sequence[str]]
     attempted: list[Node] = field(default_factory=list)
     spawned: list[_Spawned] = field(default_factory=list)
 
@@ -59,9 +60,7 @@ def spawn_node(run: StartRun, node: Node) -> None:
     environment = {key: os.environ[key] for key in _INHERITED_VARIABLES if key in os.environ}
     environment["LANG"] = "C.UTF-8"
     identity = host.spawn(
-        java_command(
-            spec, node, run.java.executable, archive_flags=run.archive_flags.get(archive_kind_of(spec, node), ())
-        ),
+        java_command(spec, node, run.java.executable, archive_flags=run.archive_flags.get(node.name, ())),
         cwd=spec.folder(node),
         env=environment,
         output=spec.console_path(node),

@@ -49,12 +49,16 @@ class ProcessStatus:
     rss_bytes: int | None
     cpu_ms: int | None
     disk_bytes: int
+    kafka_version: str
     log: Path
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterStatus:
-    """The state of a cluster. problems: why it is not healthy, one sentence each."""
+    """The state of a cluster. problems: why it is not healthy, one sentence each.
+
+    upgrade_to: the release of an upgrade that is not finalized.
+    """
 
     name: str
     layout: str
@@ -68,6 +72,7 @@ class ClusterStatus:
     bootstrap_servers: tuple[str, ...]
     zookeeper: str | None
     kafka_version: str
+    upgrade_to: str | None
     directory: Path
     processes: tuple[ProcessStatus, ...]
 
@@ -128,6 +133,7 @@ def cluster_status(host: Host, spec: ClusterSpec) -> ClusterStatus:
         bootstrap_servers=spec.bootstrap_servers,
         zookeeper=spec.zookeeper_connect,
         kafka_version=spec.kafka_version,
+        upgrade_to=spec.upgrade.to.version if spec.upgrade else None,
         directory=spec.directory,
         processes=rows,
     )
@@ -195,8 +201,16 @@ def _process_status(spec: ClusterSpec, process: NodeProcess, snapshot: _ClusterF
         rss_bytes=usage.rss_bytes if usage else None,
         cpu_ms=usage.cpu_ms if usage else None,
         disk_bytes=snapshot.disk[node.name],
+        kafka_version=_version(spec, process),
         log=spec.log_path(node),
     )
+
+
+def _version(spec: ClusterSpec, process: NodeProcess) -> str:
+    """Return the release of the running process; if it does not run, the release that it will start with."""
+    releases = [spec.release, *([spec.upgrade.to] if spec.upgrade is not None else [])]
+    running = [release.version for release in releases if release.libs == process.libs]
+    return running[0] if running else spec.release_of(process.node).version
 
 
 def _state(process: NodeProcess, usage: ProcessUsage | None, snapshot: _ClusterFacts) -> State:

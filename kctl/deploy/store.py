@@ -19,16 +19,27 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from kctl.base import paths
 from kctl.base.suggestions import did_you_mean
 from kctl.deploy.host import Host
-from kctl.deploy.layout import BrokerNode, ClusterSpec, ControllerNode, ZooKeeperNode, check_name, spec_to_json
+from kctl.deploy.layout import (
+    UPGRADE_FORMAT,
+    BrokerNode,
+    ClusterSpec,
+    ControllerNode,
+    Release,
+    Upgrade,
+    UpgradePhase,
+    ZooKeeperNode,
+    check_name,
+    spec_to_json,
+)
 from kctl.errors import Busy, InvalidFile, KctlError, NotFound, OperationFailed
 
 SPEC_FILE = "cluster.json"
-_FORMATS = (1, 2)  # 2: KRaft, which kctl before 1.0.0 does not know
+_FORMATS = (1, 2, UPGRADE_FORMAT)  # 2: KRaft, which kctl before 1.0.0 does not know
 _UNFINISHED_SPEC = rf"\.{re.escape(SPEC_FILE)}\.\d+\.new"  # how Host.write_file names an incomplete file
 _MAX_SPEC_BYTES = 4 << 20
 LOCK_WAIT_S = 2.0
@@ -98,8 +109,8 @@ def parse_spec(data: bytes, path: Path) -> ClusterSpec:
 
 
 def _spec_from_json(document: Mapping[str, Any]) -> ClusterSpec:
-    missing_keys = {"own_directory": True, "controllers": (), "cluster_id": None}  # keys that missing_keys files lack
-    document = {**missing_keys, **document}
+    defaults = {"own_directory": True, "controllers": (), "cluster_id": None, "upgrade": None}  # files may lack them
+    document = {**defaults, **document}
     values = {f.name: document[f.name] for f in fields(ClusterSpec)}
     values["directory"] = Path(values["directory"])
     values["kafka_libs"] = Path(values["kafka_libs"])
@@ -107,11 +118,22 @@ def _spec_from_json(document: Mapping[str, Any]) -> ClusterSpec:
     values["brokers"] = tuple(BrokerNode(**node) for node in values["brokers"])
     values["controllers"] = tuple(ControllerNode(**node) for node in values["controllers"])
     values["settings"] = dict(values["settings"])
+    values["upgrade"] = None if values["upgrade"] is None else _upgrade_from_json(values["upgrade"])
     for node in (*values["zookeepers"], *values["controllers"], *values["brokers"]):
         if not all(isinstance(number, int) for number in (node.id, *node.ports)):
             raise TypeError(f"{node.name}: id and ports must be numbers")
     check_name(values["name"])
     return ClusterSpec(**values)
+
+
+def _upgrade_from_json(document: Mapping[str, Any]) -> Upgrade:
+    values = {f.name: document[f.name] for f in fields(Upgrade)}
+    values["to"] = Release(str(document["to"]["version"]), Path(document["to"]["libs"]))
+    values["nodes"], values["raised"] = tuple(document["nodes"]), tuple(document["raised"])
+    values["max_levels"] = {str(name): int(level) for name, level in document["max_levels"].items()}
+    if document["phase"] not in get_args(UpgradePhase):
+        raise ValueError(f"an upgrade cannot be in phase {document['phase']!r}")
+    return Upgrade(**values)
 
 
 def save(host: Host, spec: ClusterSpec) -> None:

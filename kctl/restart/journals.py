@@ -10,7 +10,7 @@ from kctl.base import journal, paths, run_files
 from kctl.base.journal import Journal
 from kctl.errors import Busy, Reason, Refused
 from kctl.model import Broker
-from kctl.restart.steps import RestartState, RestartStep, begin_entry, follow, replay
+from kctl.restart.steps import ROLLING_RESTART, RestartState, RestartStep, begin_entry, follow, replay
 
 _KIND = "restarts"
 
@@ -33,7 +33,7 @@ def _unfinished(where: Path) -> Path | None:
     return next((path for path in run_files.runs(where) if not run_files.ended(path, RestartStep.END.value)), None)
 
 
-def begin(cluster: str, cluster_id: str, brokers: Sequence[Broker]) -> Journal:
+def begin(cluster: str, cluster_id: str, brokers: Sequence[Broker], purpose: str = ROLLING_RESTART) -> Journal:
     """Create and lock a journal. Raises Refused if there is an unfinished run, Busy if a process works on it."""
     where = run_files.folder(_KIND, cluster_id)
     with run_files.one_at_a_time(where):
@@ -47,7 +47,8 @@ def begin(cluster: str, cluster_id: str, brokers: Sequence[Broker]) -> Journal:
             )
         run_journal = journal.create(where / run_files.new_name(where))
         try:
-            run_journal.append(RestartStep.BEGIN.value, **begin_entry(cluster, cluster_id, brokers), pid=os.getpid())
+            entry = begin_entry(cluster, cluster_id, brokers, purpose)
+            run_journal.append(RestartStep.BEGIN.value, **entry, pid=os.getpid())
         except BaseException:
             run_journal.close()
             raise
@@ -67,11 +68,11 @@ def reopen(path: Path) -> tuple[Journal, RestartState]:
 
 
 def begin_or_resume(
-    cluster: str, cluster_id: str, brokers: Sequence[Broker], path: Path | None
+    cluster: str, cluster_id: str, brokers: Sequence[Broker], path: Path | None, purpose: str = ROLLING_RESTART
 ) -> tuple[Journal, RestartState]:
     """Lock the journal of a new run, or of the unfinished run in `path`; return its state. Raises Refused, Busy."""
     if path is None:
-        run_journal = begin(cluster, cluster_id, brokers)
+        run_journal = begin(cluster, cluster_id, brokers, purpose)
         return run_journal, replay(run_journal.entries, name=str(run_journal.path))
     run_journal, state = reopen(path)
     try:

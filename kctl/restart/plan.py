@@ -17,7 +17,7 @@ from kctl.restart.live_cluster import Cluster, may_be_down
 from kctl.restart.order import whole_order
 from kctl.restart.restart_run import RestartClock, RestartOptions, RestartRun
 from kctl.restart.snapshot import GateSnapshot
-from kctl.restart.steps import BrokerPhase, RestartState, replay
+from kctl.restart.steps import ROLLING_RESTART, BrokerPhase, RestartState, replay
 
 _SETTLE_S = 10.0  # a cluster that has just started settles within this time
 _POLL_S = 1.0
@@ -25,6 +25,12 @@ _BROKERS_HINT = (
     "find the cause with `kctl cluster health`, which waits for recovery with --wait; if only the replicas of one "
     "broker are behind, restart that broker with --brokers N"
 )
+_HOW_TO_END = {  # by the first word of the purpose of a run
+    "rolling": "resume it with `kctl cluster restart {name} --rolling`, or discard it with --abandon",
+    "upgrade": "resume it with `kctl cluster upgrade {name}`, or go back with `kctl cluster rollback {name}`",
+    "rollback": "resume it with `kctl cluster rollback {name}`",
+    "finalization": "resume it with `kctl cluster finalize {name}`",
+}
 _ZOOKEEPER_HINT = "check the servers with `kctl zk stat`: a majority must respond"
 
 
@@ -122,10 +128,19 @@ def unfinished_run(cluster: Cluster, name: str, own_id: str | None = None) -> tu
     return live_id, journals.find_unfinished(live_id)
 
 
-def read_unfinished(path: Path, selected: Collection[int] | None) -> RestartState:
-    """Return the state of a run. Raises Refused if other brokers are selected, Busy if a process works on it."""
+def read_unfinished(path: Path, selected: Collection[int] | None, *, purpose: str = ROLLING_RESTART) -> RestartState:
+    """Return the state of a run.
+
+    Raises Refused if other brokers are selected or the run has another purpose, Busy if a process works on it.
+    """
     journals.refuse_while_held(path)
     state = replay(journal.read(path), name=str(path))
+    if state.purpose != purpose:
+        raise Refused(
+            f"an unfinished {state.purpose} of cluster {state.cluster} is restarting its nodes",
+            hint=_HOW_TO_END.get(state.purpose.partition(" ")[0], "finish it first").format(name=state.cluster),
+            reason=Reason.RUN_STATE,
+        )
     if selected is not None and set(selected) != set(state.brokers):
         raise Refused(
             f"an unfinished rolling restart of this cluster covers broker {', '.join(map(str, state.brokers))}",

@@ -15,6 +15,7 @@ from kctl.restart.steps import BrokerPhase, RestartState, RestartStep, follow
 
 POLL_S = 0.25
 DEFAULT_TIMEOUT_S = 24 * 3600.0
+HOW_TO_RESUME = "run the same command again to resume, or add --abandon to discard the run"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,10 @@ class NotFinished(OperationFailed):
 
 @dataclass
 class RestartRun:
-    """One process's work on a run. state: updated with each journal entry. controllers: the dedicated controllers."""
+    """One process's work on a run. state: updated with each journal entry. controllers: the dedicated controllers.
+
+    how_to_resume: the next step after an interruption, as text.
+    """
 
     cluster: Cluster
     control: BrokerControl
@@ -87,6 +91,7 @@ class RestartRun:
     elected_left: Sequence[str] = ()
     elected_count: int | None = None
     controllers: frozenset[int] = frozenset()
+    how_to_resume: str = HOW_TO_RESUME
 
     def entry(self, step: RestartStep, **fields: object) -> None:
         """Write an entry to the journal, then apply it to the state."""

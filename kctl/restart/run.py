@@ -17,8 +17,6 @@ from kctl.restart.restart_run import POLL_S, NotFinished, RestartRun, done_and_t
 from kctl.restart.snapshot import GateSnapshot
 from kctl.restart.steps import BrokerPhase, RestartStep, situation
 
-HOW_TO_RESUME = "run the same command again to resume, or add --abandon to discard the run"
-
 
 def carry_out(run: RestartRun) -> None:
     """Run the restart until it is complete. Raises NotFinished with the next steps."""
@@ -209,9 +207,9 @@ def _elect(run: RestartRun) -> None:
 
 
 def _not_finished(run: RestartRun, cause: KctlError) -> NotFinished:
-    lines = [cause.hint, current_situation(run), HOW_TO_RESUME]
+    lines = [cause.hint, current_situation(run), run.how_to_resume]
     return NotFinished(
-        f"the rolling restart is unfinished: {cause.message}",
+        f"the {run.state.purpose} is unfinished: {cause.message}",
         hint="\n".join(line for line in lines if line),
         details={**cause.details, "cause": cause.code},
     )

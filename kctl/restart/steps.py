@@ -14,6 +14,8 @@ from typing import Any
 from kctl.errors import InvalidFile
 from kctl.model import Broker
 
+ROLLING_RESTART = "rolling restart"  # the purpose of a run of `kctl cluster restart --rolling`
+
 
 class RestartStep(str, Enum):
     """The `step` of each entry, in the order of a run."""
@@ -81,12 +83,14 @@ class BrokerState:
 class RestartState:
     """The state of a run.
 
-    cluster: the target's name; cluster_id: the cluster's id. outcome: "done", "abandoned" or None.
+    cluster: the target's name; cluster_id: the cluster's id. outcome: "done", "abandoned" or None. purpose: the
+    operation that restarts the brokers.
     """
 
     cluster: str
     cluster_id: str
     began_at: str
+    purpose: str = ROLLING_RESTART
     brokers: dict[int, BrokerState] = field(default_factory=dict)
     resumed: int = 0
     outcome: str | None = None
@@ -102,10 +106,12 @@ class RestartState:
         return [node for node, row in self.brokers.items() if row.phase is BrokerPhase.PENDING]
 
 
-def begin_entry(cluster: str, cluster_id: str, brokers: Sequence[Broker]) -> dict[str, Any]:
+def begin_entry(
+    cluster: str, cluster_id: str, brokers: Sequence[Broker], purpose: str = ROLLING_RESTART
+) -> dict[str, Any]:
     """Return the fields of a BEGIN entry."""
     rows = [{"broker": b.id, "host": b.host, "port": b.port, "rack": b.rack} for b in brokers]
-    return {"cluster": cluster, "cluster_id": cluster_id, "brokers": rows}
+    return {"cluster": cluster, "cluster_id": cluster_id, "brokers": rows, "purpose": purpose}
 
 
 def replay(entries: Iterable[Mapping[str, Any]], *, name: str) -> RestartState:
@@ -164,5 +170,6 @@ def _initial_state(entry: Mapping[str, Any]) -> RestartState:
         cluster=str(entry["cluster"]),
         cluster_id=str(entry["cluster_id"]),
         began_at=str(entry.get("at", "")),
+        purpose=str(entry.get("purpose", ROLLING_RESTART)),
         brokers={b.id: BrokerState(b) for b in brokers},
     )

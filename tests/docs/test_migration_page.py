@@ -74,24 +74,24 @@ def java(kafka_home: Path, *argv: str) -> str:
     return done.stdout + done.stderr
 
 
-def options_of(libs: Path, tool: str, main: str) -> set[str]:
+def java_options(home: Path, tool: str, main: str) -> set[str]:
     """What the tool's help names: options, subcommands and the options of those."""
-    has = java(libs, main, "--help")
+    has = java(home, main, "--help")
     options = set(_OPTION.findall(has)) | set(SUBCOMMANDS.get(tool, ()))
     for subcommand in SUBCOMMANDS.get(tool, ()):
-        options |= set(_OPTION.findall(java(libs, main, subcommand, "--help")))
+        options |= set(_OPTION.findall(java(home, main, subcommand, "--help")))
     assert len(options) >= 4, has
     return options
 
 
 @pytest.mark.parametrize("tool", TOOLS)
 def test_every_option_of_the_tool_has_a_row(tool: str, kafka_home: Path) -> None:
-    assert left(tool) == options_of(kafka_home, tool, TOOLS[tool])
+    assert left(tool) == java_options(kafka_home, tool, TOOLS[tool])
 
 
 @pytest.mark.parametrize("tool", TOOLS_OF_4)
 def test_every_option_of_a_tool_of_kafka_4_has_a_row(tool: str, kafka_4_home: Path) -> None:
-    assert left(tool) == options_of(kafka_4_home, tool, TOOLS_OF_4[tool])
+    assert left(tool) == java_options(kafka_4_home, tool, TOOLS_OF_4[tool])
 
 
 def test_every_command_of_zookeepers_shell_has_a_row(kafka_home: Path) -> None:

@@ -21,6 +21,7 @@ LONG = {
     "docs/rolling-restart.md",
     "docs/runbooks/pseudo-distributed.md",
     "docs/runbooks/three-node.md",
+    "docs/upgrade.md",
 }
 DOCUMENTS = [d for d in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))) if shell_blocks(d)]
 

@@ -49,7 +49,8 @@ ELSEWHERE: dict[str, str] = {
         ("cluster create", "cluster start", "cluster warm"), "makes or starts processes of this machine's own clusters"
     ),
     **dict.fromkeys(
-        ("cluster stop", "cluster restart", "cluster kill", "cluster pause", "cluster unpause", "cluster destroy"),
+        ("cluster stop", "cluster restart", "cluster kill", "cluster pause", "cluster unpause", "cluster destroy",
+         "cluster upgrade", "cluster finalize", "cluster rollback"),
         "asks by the name of a cluster on this machine: test_protected_contexts.py",
     ),
     **dict.fromkeys(

@@ -42,7 +42,7 @@ PARTS = (
     "cluster", "health",
     "access", "configs", "features", "lag", "groups", "transactions", "brokers", "quorum", "records", "topics",
     "doctor", "capacity", "history",
-    "reassign", "leader", "restart", "validate", "playbook",
+    "reassign", "leader", "restart", "upgrade", "validate", "playbook",
 )  # fmt: skip
 
 

@@ -183,10 +183,16 @@ def problem_of(setting: Setting, value: str) -> str | None:
 
 def _range_problem(setting: Setting, number: float) -> str | None:
     if setting.min is not None and number < setting.min:
-        return f"at least {setting.min:g}" if setting.max is None else f"between {setting.min:g} and {setting.max:g}"
+        least = _plain(setting.min)
+        return f"at least {least}" if setting.max is None else f"between {least} and {_plain(setting.max)}"
     if setting.max is not None and number > setting.max:
-        return f"between {setting.min:g} and {setting.max:g}"
+        return f"between {_plain(setting.min)} and {_plain(setting.max)}"
     return None
+
+
+def _plain(number: float | None) -> str:
+    """Return a number without an exponent: 1048576, 0.5."""
+    return str(int(number)) if number is not None and number == int(number) else str(number)
 
 
 def _default_hint(setting: Setting) -> str | None:

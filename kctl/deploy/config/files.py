@@ -30,6 +30,7 @@ def config_files(spec: ClusterSpec) -> list[GeneratedFile]:
 
 def node_files(spec: ClusterSpec, node: Node) -> list[GeneratedFile]:
     """Return the files of one process."""
+    spec = spec.as_run_by(node)
     log4j = GeneratedFile(spec.log4j_path(node), render_log4j(spec, node))
     if not isinstance(node, ZooKeeperNode):
         return [GeneratedFile(spec.config_path(node), render_server_properties(spec, node)), log4j]

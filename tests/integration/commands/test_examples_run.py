@@ -18,7 +18,8 @@ from secure_cluster import SecureCluster, remove_acls
 ELSEWHERE = {
     **dict.fromkeys(
         ("cluster create", "cluster start", "cluster stop", "cluster restart", "cluster destroy", "cluster status",
-         "cluster logs", "cluster env", "cluster kill", "cluster pause", "cluster unpause", "cluster warm"),
+         "cluster logs", "cluster env", "cluster kill", "cluster pause", "cluster unpause", "cluster warm",
+         "cluster upgrade", "cluster finalize", "cluster rollback"),
         "a cluster that kctl made here: test_cluster_*.py",
     ),
     **dict.fromkeys(

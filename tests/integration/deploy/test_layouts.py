@@ -83,11 +83,11 @@ def _check_status(kctl: Kctl, names: list[str]) -> None:
 STATUS_KEYS = [
     "name", "layout", "healthy", "problems", "cluster_id", "controller_id", "partition_count",
     "under_replicated_partitions", "offline_partitions", "bootstrap_servers", "zookeeper", "kafka_version",
-    "directory", "processes",
+    "upgrade_to", "directory", "processes",
 ]  # fmt: skip
 PROCESS_KEYS = [
     "node", "kind", "node_id", "state", "role", "pid", "port", "rack", "leader_partitions",
-    "under_replicated_partitions", "uptime_ms", "rss_bytes", "cpu_ms", "disk_bytes", "log",
+    "under_replicated_partitions", "uptime_ms", "rss_bytes", "cpu_ms", "disk_bytes", "kafka_version", "log",
 ]  # fmt: skip
 LIST_KEYS = [
     "name", "state", "layout", "broker_count", "running_processes", "process_count", "kafka_version",

@@ -38,7 +38,7 @@ NOT_RESULTS = {
     # what the library is told and works with
     "Broker", "BrokersShare", "ClusterState", "Destination", "LagQuery", "PartitionsShare", "LagReport",
     "LagRequest",
-    "LastRun", "PlanBroker", "PlanCluster", "PlanInput", "Prepared",
+    "LastRun", "NodeProcess", "PlanBroker", "PlanCluster", "PlanInput", "Prepared",
     "RestartRun", "Rule", "Run", "TopicState",
     # of cluster.yaml, in which a cluster is written down
     "BrokerNode", "ClusterSpec", "ZooKeeperNode",

@@ -1,0 +1,158 @@
+"""Tables and texts of upgrades and rollbacks: plan, question, result."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from kctl.base.text import counted
+from kctl.commands.terminal.output import Column, Table, jsonable
+
+if TYPE_CHECKING:
+    from kctl.upgrade.finalize import FinalizationPlan
+    from kctl.upgrade.plan import UpgradePlan
+    from kctl.upgrade.run import UpgradeResult
+
+_MAX_NAMES = 5
+
+
+def plan_tables(plan: UpgradePlan) -> list[Table]:
+    """Return the tables of the order, the changed settings and the blockers."""
+    columns = [
+        Column("turn", align="right"), Column("node"), Column("kafka_version", "KAFKA"), Column("to"),
+        Column("state"), Column("note", " "),
+    ]  # fmt: skip
+    rows = [
+        {**row, "to": plan.to_version, "note": "active controller" if row["is_active_controller"] else ""}
+        for row in jsonable(plan.nodes)
+    ]
+    tables = [Table(columns, rows, empty=f"All nodes run Kafka {plan.to_version}.")]
+    if plan.settings:
+        tables.append(_settings_table(plan))
+    if plan.blockers:
+        tables.append(Table([Column("blocker", "BLOCKED BY")], [{"blocker": str(each)} for each in plan.blockers]))
+    return tables
+
+
+def _settings_table(plan: UpgradePlan) -> Table:
+    """Return a table with one row per change; nodes with the same change share a row."""
+    nodes: dict[tuple[str, str, str], list[str]] = {}
+    for row in plan.settings:
+        for change in row.changes:
+            new_names = ", ".join(change.new_names)
+            text = f"{change.action.value}{f': {new_names}' if new_names else ''}"
+            nodes.setdefault((change.setting, change.value, text), []).append(row.node)
+    rows = [
+        {"setting": setting, "value": value, "change": text, "nodes": ", ".join(names)}
+        for (setting, value, text), names in nodes.items()
+    ]
+    return Table([Column("setting"), Column("value"), Column("change"), Column("nodes")], rows)
+
+
+def plan_warnings(plan: UpgradePlan) -> list[str]:
+    """Return the warnings before the start."""
+    lines = list(plan.warnings)
+    lines += [
+        f"{row.topic} is not protected: {counted(row.partition_count, 'partition')} with "
+        f"{counted(row.replication_factor, 'replica')}, min.insync.replicas {row.min_insync_replicas}: "
+        f"{row.consequence}"
+        for row in plan.unprotected[:_MAX_NAMES]
+    ]
+    if len(plan.unprotected) > _MAX_NAMES:
+        lines.append(
+            f"{counted(len(plan.unprotected) - _MAX_NAMES, 'more topic')} not protected: list all with --dry-run"
+        )
+    return lines
+
+
+def plan_notes(plan: UpgradePlan) -> list[str]:
+    """Return the plan as text."""
+    verb = "resuming the " if plan.resumes else ""
+    versions = f"from Kafka {plan.from_version} to {plan.to_version}"
+    java = f"with Java {plan.java_version} ({plan.minimum_java} or later is needed)"
+    lines = [f"{verb}{plan.action} {versions}, {java}"]
+    order = [
+        f"{row.node}{' (active controller)' if row.is_active_controller else ''}"
+        f"{' (down, started first)' if row.state == 'down' else ''}"
+        for row in plan.nodes
+    ]
+    if order:
+        lines.append(f"order: {', then '.join(order)}")
+    nodes: dict[str, list[str]] = {}
+    for row in plan.settings:
+        counts = Counter(change.action.value for change in row.changes)
+        text = ", ".join(f"{count} {action}" for action, count in counts.items())
+        nodes.setdefault(text, []).append(row.node)
+    lines += [f"settings of {', '.join(names)}: {text} (listed by --dry-run)" for text, names in nodes.items()]
+    return lines
+
+
+def question(plan: UpgradePlan) -> str:
+    """Return the question to confirm."""
+    risk = f" {counted(len(plan.unprotected), 'topic')} not protected." if plan.unprotected else ""
+    nodes = counted(len(plan.nodes), "node")
+    if plan.action == "rollback":
+        return f"Return {nodes} of {plan.cluster} to Kafka {plan.to_version}, one after another?{risk}"
+    if not plan.nodes:
+        return f"All nodes of {plan.cluster} run Kafka {plan.to_version}. Watch its health again?"
+    return f"Upgrade {nodes} of {plan.cluster} to Kafka {plan.to_version}, one after another?{risk}"
+
+
+def finalization_tables(plan: FinalizationPlan) -> list[Table]:
+    """Return the tables of the features that change, or of the brokers that restart."""
+    if plan.protocol is not None:
+        rows = [{"node": node, **jsonable(plan.protocol)} for node in plan.protocol.nodes]
+        columns = [Column("node"), Column("before", "INTER.BROKER.PROTOCOL.VERSION"), Column("after")]
+        return [Table(columns, rows, empty="All brokers have the new protocol.")]
+    rows = [{**row, "undo": "yes" if row["reversible"] else "no"} for row in jsonable(plan.features)
+            if row["before"] != row["after"]]  # fmt: skip
+    columns = [
+        Column("feature"), Column("before_name", "BEFORE"), Column("after_name", "AFTER"),
+        Column("undo", "CAN BE LOWERED"),
+    ]  # fmt: skip
+    return [Table(columns, rows, empty="No feature changes.")]
+
+
+def finalization_question(plan: FinalizationPlan) -> str:
+    """Return the question to confirm."""
+    restart = f" {counted(len(plan.protocol.nodes), 'broker')} restart." if plan.protocol is not None else ""
+    return (
+        f"Finalize the upgrade of {plan.cluster} to Kafka {plan.to_version}? It can then not return to "
+        f"{plan.from_version}.{restart}"
+    )
+
+
+def finalized_lines(plan: FinalizationPlan) -> list[str]:
+    """Return what is in force now, and what is left."""
+    lines = [f"{plan.cluster} runs Kafka {plan.to_version}, finalized; there is no way back to {plan.from_version}"]
+    if plan.static_voters:
+        lines.append("its quorum still has static voters (kraft.version 0); `kctl quorum convert` makes them dynamic")
+    return lines
+
+
+def result_tables(result: UpgradeResult) -> list[Table]:
+    """Return a table with one row per node."""
+
+    def seconds(value: object) -> str:
+        return f"{value / 1000:.1f} s" if isinstance(value, int) else ""
+
+    columns = [
+        Column("node"),
+        Column("result"),
+        Column("stop_ms", "STOP", show=seconds, align="right"),
+        Column("start_ms", "START", show=seconds, align="right"),
+        Column("in_sync_ms", "IN SYNC", show=seconds, align="right"),
+        Column("longest_under_replicated_ms", "UNDER-REPLICATED", show=seconds, align="right"),
+    ]
+    return [Table(columns, jsonable(result.nodes), empty="No node was restarted.")]
+
+
+def closing_lines(result: UpgradeResult) -> list[str]:
+    """Return what the cluster runs now, and the next steps."""
+    if result.outcome.value == "rolled back":
+        return [f"all nodes of {result.cluster} run Kafka {result.to_version} again, with the settings from before"]
+    return [
+        f"all nodes of {result.cluster} run Kafka {result.to_version}, with the features of {result.from_version}",
+        f"to go back: kctl cluster rollback {result.cluster}",
+        f"to use the new features, which cannot be undone: kctl cluster finalize {result.cluster}",
+    ]

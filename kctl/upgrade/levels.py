@@ -1,0 +1,77 @@
+"""Feature levels (KRaft, KIP-584) that decide whether the way back is open."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from kctl.cluster.api_versions import BrokerApis, fetch_api_versions
+from kctl.deploy import store
+from kctl.errors import ConnectionFailed, KctlError, Reason, Refused
+from kctl.upgrade.record import current_upgrade
+from kctl.upgrade.rolling import live_cluster
+
+if TYPE_CHECKING:
+    from kctl.deploy.host import Host
+    from kctl.protocol.client import ClusterClient
+
+
+def highest_levels(client: ClusterClient) -> dict[str, int]:
+    """Return the highest level of each feature that all brokers support; {} with ZooKeeper.
+
+    Raises the error of a broker that does not respond: the levels would be wrong.
+    """
+    levels: dict[str, int] = {}
+    for apis in _apis(client):
+        for each in apis.features:
+            if each.max_version is not None:
+                levels[each.feature] = min(each.max_version, levels.get(each.feature, each.max_version))
+    return levels
+
+
+def _apis(client: ClusterClient) -> list[BrokerApis]:
+    answers = []
+    for answer in fetch_api_versions(client, client.metadata(()).brokers).values():
+        if isinstance(answer, KctlError):
+            raise answer
+        answers.append(answer)
+    return answers
+
+
+def finalized_levels(client: ClusterClient) -> dict[str, int]:
+    """Return the finalized level of each feature, as the broker with the newest levels knows them."""
+    answers = sorted(_apis(client), key=lambda apis: apis.finalized_epoch or -1)
+    return {each.feature: each.finalized_version for each in answers[-1].features if each.finalized_version is not None}
+
+
+def raised_features(finalized: Mapping[str, int], max_levels: Mapping[str, int]) -> list[str]:
+    """Return the features, as text, that the release before the upgrade does not support any more. Pure."""
+    return [
+        f"{feature} is {level}, and the release before supports {max_levels.get(feature, 0)}"
+        for feature, level in sorted(finalized.items())
+        if level > max_levels.get(feature, 0)
+    ]
+
+
+def check_way_back(host: Host, name: str) -> None:
+    """Raise Refused if a rollback is not possible any more: the upgrade, or a part of it, was finalized.
+
+    While no broker responds, only the record counts, which knows a finalization by kctl, and no other tool.
+    """
+    spec = store.load(host, name)
+    upgrade = current_upgrade(spec)
+    problems = [f"{name} may use the inter-broker protocol of {upgrade.to.version}" for name in upgrade.raised]
+    if spec.uses_kraft:
+        try:
+            with live_cluster(spec) as cluster:
+                problems += raised_features(finalized_levels(cluster.client()), upgrade.max_levels)
+        except ConnectionFailed:
+            if upgrade.phase == "finalizing":
+                problems.append("a finalization has begun, and no broker reports the levels of its features")
+    if problems:
+        raise Refused(
+            f"cluster {spec.name} cannot return to {spec.kafka_version}: {'; '.join(problems)}",
+            hint=f"finish the upgrade with `kctl cluster finalize {spec.name}`",
+            details={"problems": problems},
+            reason=Reason.IMPOSSIBLE,
+        )

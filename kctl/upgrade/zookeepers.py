@@ -1,0 +1,57 @@
+"""Restart ZooKeeper servers one after another: followers first, the leader last, each when all others serve."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kctl.base.deadline import Deadline
+from kctl.deploy import health, lifecycle
+from kctl.deploy.host import Host
+from kctl.deploy.layout import ClusterSpec, ZooKeeperNode
+from kctl.deploy.nodes import observe
+from kctl.deploy.waiting import wait_until
+from kctl.errors import TimedOut
+from kctl.restart.restart_run import RestartOptions, RestartReporter
+from kctl.upgrade.record import Switch, switch_node
+
+
+def restart_zookeepers(
+    host: Host,
+    spec: ClusterSpec,
+    nodes: Sequence[ZooKeeperNode],
+    switch: Switch,
+    options: RestartOptions,
+    reporter: RestartReporter,
+) -> None:
+    """Stop, switch and start each server. Raises OperationFailed, TimedOut; then no other server is stopped.
+
+    A journal is not needed: a server that was left down is the first of the next run.
+    """
+    running = {process.node.name for process in observe(host, spec) if process.running}
+    modes = health.ensemble_modes(spec)
+    for node in sorted(nodes, key=lambda each: (each.name in running, modes.get(each.id) == "leader", each.id)):
+        if node.name in running:
+            _await_ensemble(spec, options.broker_timeout_s, f"stop {node.name}")
+            reporter.update(f"stopping {node.name}")
+            lifecycle.stop_cluster(spec.name, nodes=[node.name], timeout_s=options.broker_timeout_s, host=host)
+        reporter.update(f"starting {node.name}")
+        switch_node(host, spec.name, node.name, switch)
+        lifecycle.start_cluster(spec.name, nodes=[node.name], timeout_s=options.broker_timeout_s, host=host)
+        reporter.note(f"{node.name} is back")
+    _await_ensemble(spec, options.broker_timeout_s, "continue")
+
+
+def _await_ensemble(spec: ClusterSpec, timeout_s: float, action: str) -> None:
+    """Wait until every server serves and one leads."""
+    modes: dict[int, str | None] = {}
+
+    def serves() -> bool:
+        modes.update(health.ensemble_modes(spec))
+        return all(modes.values()) and health.ensemble_serves(modes)
+
+    if not wait_until(serves, Deadline(timeout_s), every_s=0.25):
+        silent = ", ".join(f"zookeeper-{node}" for node, mode in modes.items() if mode is None)
+        raise TimedOut(
+            f"cannot {action}: {f'{silent} does not serve' if silent else 'the ZooKeepers have no leader'}",
+            hint=f"read its log with `kctl cluster logs {spec.name}`; start it with `kctl cluster start {spec.name}`",
+        )
