@@ -22,7 +22,7 @@ from kctl.commands.completion.complete import cluster_names
 from kctl.commands.terminal import output
 from kctl.commands.terminal.interrupts import interrupt_when_terminated
 from kctl.commands.terminal.invocation import Invocation, invocation
-from kctl.errors import KctlError
+from kctl.errors import KctlError, NotFound
 
 if TYPE_CHECKING:
     from kctl.deploy.layout import Release
@@ -135,14 +135,21 @@ def _release(name: str, version: str, kafka_home: str | None, *, install: bool) 
     """Return the target. Check that the cluster may be upgraded to it before anything is downloaded."""
     from kctl.deploy.layout import Release
     from kctl.deploy.lifecycle import load_cluster
-    from kctl.deploy.runtime.runtime import checked_version, ensure_runtime, find_runtime
+    from kctl.deploy.runtime.jars import LIBS
+    from kctl.deploy.runtime.runtime import checked_version, ensure_runtime, find_runtime, home_of
     from kctl.upgrade.paths import check_path
 
     spec = load_cluster(name)
     if spec.upgrade is None:
         check_path(spec, checked_version(version))
     if not install:
-        runtime = find_runtime(version, kafka_home=kafka_home)
+        try:
+            runtime = find_runtime(version, kafka_home=kafka_home)
+        except NotFound:
+            if kafka_home:
+                raise
+            output.note(f"Kafka {version} is not installed; the upgrade downloads it")
+            return Release(version, home_of(version) / LIBS)
     else:
         with output.progress("looking for Kafka") as progress:
             runtime = ensure_runtime(version, kafka_home=kafka_home, progress=progress, note=output.note)

@@ -130,7 +130,7 @@ def id_on_disk(host: Host, spec: ClusterSpec) -> str:
 def plan_upgrade(
     host: Host, name: str, to: Release, options: RestartOptions, clock: RestartClock
 ) -> tuple[UpgradePlan, RollingChange]:
-    """Return the plan of a new upgrade, or of the rest of an unfinished one.
+    """Return the plan of a new upgrade, or of the rest of an unfinished one. The jars of the target may be missing.
 
     Raises Refused for a downgrade, another unfinished operation, a cluster that does not run, and settings that the
     target rejects; NotSupported if there is no direct way, or no Java.
@@ -140,7 +140,6 @@ def plan_upgrade(
         check_path(spec, to.version)
     else:
         check_resumable(spec, to.version)
-    check_release(spec, to)
     check_release(spec, spec.release)
     java = find_java()
     change = upgrade_change(spec, id_on_disk(host, spec), to)

@@ -11,6 +11,7 @@ from kctl.deploy.data import cluster_id_on_disk
 from kctl.deploy.host import Host
 from kctl.deploy.layout import ClusterSpec, Release
 from kctl.deploy.nodes import observe
+from kctl.deploy.start import check_release
 from kctl.errors import OperationFailed
 from kctl.upgrade.levels import check_way_back, highest_levels
 from kctl.upgrade.plan import UpgradePlan, finalization_purpose, upgrade_purpose
@@ -70,9 +71,10 @@ class Progress:
 
 
 def carry_out_upgrade(change: RollingChange, to: Release, soak_s: float, work: RollingWork, progress: Progress) -> None:
-    """Upgrade all pending nodes, then watch the cluster. Raises NotFinished, NotHealthy."""
+    """Upgrade all pending nodes, then watch the cluster. Raises NotFound, NotFinished, NotHealthy."""
     host = work.host
     spec = store.load(host, change.cluster)
+    check_release(spec, to)
     levels: dict[str, int] = {}
     if spec.upgrade is None and spec.uses_kraft:
         with live_cluster(spec) as cluster:
