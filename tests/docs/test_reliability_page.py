@@ -19,7 +19,9 @@ def test_the_measured_tables_are_not_stale() -> None:
 
 def test_the_kept_runs_are_whole_and_held() -> None:
     value = json.loads((KEPT / "all.json").read_text())
-    assert [row["scenario"] for row in value["scenarios"]] == [each.name for each in SCENARIOS if each.servers != "controllers"]
+    assert [row["scenario"] for row in value["scenarios"]] == [
+        each.name for each in SCENARIOS if each.servers != "controllers"
+    ]
     assert value["ok"]
     matrix = json.loads((KEPT / "matrix.json").read_text())
     assert len(matrix["matrix"]) == len(SETUPS)
