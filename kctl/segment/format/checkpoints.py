@@ -94,7 +94,14 @@ def _quorum_settings(data: bytes) -> list[tuple[str, str]]:
         values = parse_quorum_state(data)
     except BadQuorumState as exc:
         raise BadCheckpoint(1, str(exc)) from None
-    return [(key, value if isinstance(value, str) else json.dumps(value)) for key, value in values.items()]
+    return [
+        (_text(key), _text(value if isinstance(value, str) else json.dumps(value))) for key, value in values.items()
+    ]
+
+
+def _text(value: str) -> str:
+    """Replace what JSON can escape, but UTF-8 cannot encode."""
+    return value.encode("utf-8", "replace").decode()
 
 
 def parse_leader_epochs(data: bytes) -> list[tuple[int, int]]:

@@ -7,6 +7,7 @@ version 1 to kraft.version 1.
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from kctl.segment.format.messages import Field, message
@@ -15,7 +16,7 @@ from kctl.segment.format.release import Release
 QUORUM_STATE = "quorum-state"
 _VERSION = "data_version"
 _MAX_INT = {"int32": 2**31, "int64": 2**63}
-_UUID_LENGTH = 22
+_UUID = re.compile(r"[A-Za-z0-9_-]{22}")
 
 
 class BadQuorumState(ValueError):
@@ -63,7 +64,7 @@ def _is_valid(field: Field, value: Any, version: int) -> bool:
         return True
     if field.type in _MAX_INT:
         return _is_number(value, _MAX_INT[field.type])
-    return isinstance(value, str) and (field.type != "uuid" or len(value) == _UUID_LENGTH)
+    return isinstance(value, str) and (field.type != "uuid" or _UUID.fullmatch(value) is not None)
 
 
 def _is_number(value: Any, bound: int) -> bool:

@@ -48,6 +48,7 @@ MISSING = object()
         (STATE, {"leaderEpoch": None}, "leaderEpoch is 'None'"),
         (STATE, {"leaderId": 2**31}, "leaderId is '2147483648'"),
         (STATE, {"votedDirectoryId": "AAAA"}, "votedDirectoryId is 'AAAA'"),
+        (STATE, {"votedDirectoryId": "@" * 22}, f"votedDirectoryId is '{'@' * 22}'"),
         (STATIC, {"currentVoters": [1]}, "currentVoters is '[1]'"),
         (STATIC, {"currentVoters": [{}]}, "voterId is missing"),
     ],
@@ -89,6 +90,8 @@ def test_quorum_state_is_shown(tmp_path: Path, capsys: Capture) -> None:
         "clusterId": "", "leaderId": "1", "leaderEpoch": "1", "votedId": "-1", "appliedOffset": "0",
         "currentVoters": '[{"voterId": 1}]', "data_version": "0",
     }  # fmt: skip
+    path.write_text(json.dumps({**STATIC, "\ud800": "\ud800"}))
+    assert main(["segment", "dump", str(path)]) == 0
     path.write_text("{}")
     assert main(["segment", "dump", str(path)]) == 1
     assert "data_version is missing" in capsys.readouterr().err
