@@ -2,8 +2,8 @@
 
 ZooKeeper ended with 3.9, and meta.properties of its brokers has version 0. In KRaft, every broker and controller
 registers with the metadata versions that it supports (KIP-584, KIP-866), in the metadata log that each node has in one
-of its log dirs. The finalized metadata.version alone does not suffice: after an upgrade, it stays old until somebody
-finalizes it.
+of its log dirs. The finalized metadata.version alone does not suffice: after an upgrade, it keeps
+its value until the new one is finalized.
 """
 
 from __future__ import annotations
