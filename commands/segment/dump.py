@@ -32,13 +32,14 @@ if TYPE_CHECKING:
     from kctl.segment.dump.kafka_text_options import KafkaTextOptions, Parser
     from kctl.segment.dump.query import Query
     from kctl.segment.dump.rows import RowDecoder
+    from kctl.segment.format.release import Release
     from kctl.segment.log.parallel import Processes
 
 
 _NOT_FOR_KAFKA = (
     "offsets", "since", "until", "key", "key_regex", "grep", "producer_id", "transactional", "limit", "follow",
 )  # fmt: skip
-_ONLY_FOR_KAFKA = ("index_sanity_check", "verify_index_only", "skip_record_metadata", "jobs")
+_ONLY_FOR_KAFKA = ("index_sanity_check", "verify_index_only", "skip_record_metadata", "kafka_version", "jobs")
 
 
 @more_formats("kafka")
@@ -106,7 +107,7 @@ def _logs_of(folder: str) -> list[str]:
 def _print_kafka_text(names: list[str], arguments: DumpArguments) -> None:
     from kctl.segment.dump.kafka_text import KafkaText
 
-    text = KafkaText(_kafka_options(arguments), output.raw_writer(), _processes(arguments.jobs))
+    text = KafkaText(_kafka_options(names, arguments), output.raw_writer(), _processes(arguments.jobs))
     for name in names:
         text.dump(name)
     sys.stdout.flush()
@@ -123,6 +124,7 @@ def _print_kafka_text(names: list[str], arguments: DumpArguments) -> None:
         for error in text.unreadable[:-1]:
             output.warn(error.message)
         raise text.unreadable[-1]
+    mismatches -= text.expected_lines
     _raise_problems(text.finding_count - text.undecoded_count + mismatches, text.undecoded_count)
 
 
@@ -134,13 +136,15 @@ def _processes(jobs: int) -> Processes | None:
     return Processes(jobs, sys.stdout.fileno(), sys.stdout.buffer.flush)
 
 
-def _kafka_options(arguments: DumpArguments) -> KafkaTextOptions:
+def _kafka_options(names: list[str], arguments: DumpArguments) -> KafkaTextOptions:
     from kctl.base.units import parse_size
     from kctl.segment.dump.kafka_text_options import MAX_MESSAGE_BYTES, KafkaTextOptions
 
-    parser, plain = _parser(arguments)
+    release = _release(names, arguments.kafka_version)
+    parser, plain = _parser(arguments, release)
     size = arguments.max_message_size
     return KafkaTextOptions(
+        release=release,
         deep=arguments.deep_iteration or arguments.records or parser is not None,
         parser=parser,
         plain=plain,
@@ -152,13 +156,30 @@ def _kafka_options(arguments: DumpArguments) -> KafkaTextOptions:
     )
 
 
+def _release(names: list[str], version: str | None) -> Release:
+    """Return the release whose text is printed: that of --kafka-version, else the first that a file's folder shows."""
+    from kctl.segment.format.release import Release
+    from kctl.segment.log.writer_release import writer_release
+
+    if version is None:
+        releases = map(writer_release, dict.fromkeys(Path(name).parent for name in names))
+        return next((release for release in releases if release is not None), Release.KAFKA_3_9)
+    for release in Release:
+        if version == release.value or version.startswith(f"{release.value}."):
+            return release
+    raise UsageError(
+        f"--kafka-version {version}: only the output of 3.9 and 4.4 is supported",
+        hint="use 3.9 for Kafka 3 and earlier, and 4.4 for Kafka 4",
+    )
+
+
 def _internal_topic(arguments: DumpArguments) -> str | None:
     """Return the internal topic whose decoder is requested, the first one if several are."""
     names = ("offsets", "transaction_log", "cluster_metadata", "remote_log_metadata", "share_group_state")
     return next((name for name in names if getattr(arguments, f"{name}_decoder")), None)
 
 
-def _parser(arguments: DumpArguments) -> tuple[Parser | None, bool]:
+def _parser(arguments: DumpArguments, release: Release) -> tuple[Parser | None, bool]:
     """Return the parser of keys and values, and True if it prints them unchanged."""
     from kctl.segment.dump import decoders
 
@@ -166,7 +187,7 @@ def _parser(arguments: DumpArguments) -> tuple[Parser | None, bool]:
     if internal is not None:
         from kctl.segment.dump import internal_topics
 
-        return internal_topics.TEXTS[internal], False
+        return internal_topics.TEXTS[internal](release), False
     names = arguments.key_decoder_class, arguments.value_decoder_class
     if names == (None, None):
         return (decoders.TEXT, True) if arguments.print_data_log else (None, True)

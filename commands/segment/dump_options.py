@@ -61,6 +61,13 @@ class DumpArguments:
     ] = False
     max_bytes: Annotated[int, typer.Option(min=0, help="Maximum bytes to read from each log.")] = ALL_BYTES
     max_message_size: Size = None
+    kafka_version: Annotated[
+        str | None,
+        typer.Option(
+            metavar="X.Y",
+            help="-o kafka: the release whose output is printed, 3.9 or 4.4 (default: detected, otherwise 3.9).",
+        ),
+    ] = None
     jobs: Annotated[int, typer.Option(min=1, max=64, help="-o kafka: number of processes that decode records.")] = 1
     key_decoder_class: Annotated[str | None, typer.Option(metavar="NAME", help=_DECODERS)] = None
     value_decoder_class: Annotated[str | None, typer.Option(metavar="NAME", help=_DECODERS)] = None

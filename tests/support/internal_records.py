@@ -15,6 +15,7 @@ from segment_files import Rec, batch
 VARIANTS = 8
 _JARS = r"kafka-(group-coordinator|transaction-coordinator|share-coordinator|metadata|storage)-[0-9.]+\.jar"
 _REMOTE = ("RemoteLog", "RemotePartition")
+_SHARE_STATE = ("ShareSnapshot", "ShareUpdate")
 
 
 class Written(NamedTuple):
@@ -47,9 +48,10 @@ def forms(kafka_home: Path) -> list[Form]:
     """Return all forms by name."""
     messages, numbers = written(kafka_home), api_keys(kafka_home)
     found = [
-        *_coordinators(messages, "offsets", lambda name: name != "TransactionLog"),
-        *_coordinators(messages, "transaction-log", lambda name: name == "TransactionLog"),
-        *_framed([each for each in messages if each.name in numbers], numbers),
+        *_coordinators(messages, numbers, "offsets", lambda name: name not in (*_SHARE_STATE, "TransactionLog")),
+        *_coordinators(messages, numbers, "transaction-log", lambda name: name == "TransactionLog"),
+        *_coordinators(messages, numbers, "share-group-state", lambda name: name in _SHARE_STATE),
+        *_framed([each for each in messages if each.name.endswith("Record") and each.name in numbers], numbers),
     ]
     return [Form(f"{number}: {form.name}", form.data, form.file, form.arguments) for number, form in enumerate(found)]
 
@@ -77,10 +79,18 @@ def form(name: str, key: bytes | None, value: bytes | None, decoder: str) -> For
 # --- keys and values with a version in front --------------------------------------------------------------------------
 
 
-def _coordinators(messages: list[Written], decoder: str, wanted: Callable[[str], bool]) -> Iterator[Form]:
+def _coordinators(
+    messages: list[Written], numbers: dict[str, int], decoder: str, wanted: Callable[[str], bool]
+) -> Iterator[Form]:
+    """Yield forms of a topic's records. A key's type is the number of the record type, in 3.9 the key's version."""
     names = sorted({each.name.removesuffix("Key") for each in messages if each.name.endswith("Key")})
-    for name in filter(wanted, names):
-        keys = [short(each.version) + each.data for each in messages if each.name == f"{name}Key"]
+    names = list(filter(wanted, names))
+    if not names:
+        return
+    for name in names:
+        keys = [
+            short(numbers.get(each.name, each.version)) + each.data for each in messages if each.name == f"{name}Key"
+        ]
         values = [each for each in messages if each.name == f"{name}Value"]
         for key in keys:
             yield form(f"{name}: a key", key, None, decoder)
@@ -151,16 +161,3 @@ def _broken_frames(name: str, number: int, each: Written, decoder: str) -> Itera
         yield form(f"{name}, cut after {size} bytes", None, good[:size], decoder)
     if good[-1:] == b"\0":
         yield form(f"{name}, an unknown tag", None, good[:-1] + b"\1\x63\2ab", decoder)
-
-
-def later_forms(kafka_home: Path) -> list[Form]:
-    """Return records of groups written by the classes of Kafka 4, by form."""
-    messages, numbers = written(kafka_home, 4), api_keys(kafka_home)
-    keys = {each.name.removesuffix("Key"): each.data for each in messages if each.name.endswith("Key")}
-    found = []
-    for number, each in enumerate(messages):
-        key = keys.get(each.name.removesuffix("Value")) if each.name.endswith("Value") else None
-        if key is not None and ("Group" in each.name or each.name == "OffsetCommitValue"):
-            data = short(numbers[each.name]) + key, short(each.version) + each.data
-            found.append(form(f"{number}: {each.name} {each.version}", *data, "offsets"))
-    return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from control_records import control, footer, snapshot
 from segment_defects import ABORTED, PARTS, T, case, partition, transactional
 from segment_files import (
     batch,
@@ -155,6 +156,53 @@ def a_topic_id_that_is_none(folder: Path) -> list[Path]:
 # --- log dirs ---------------------------------------------------------------------------------------------------------
 
 TOPIC_ID = "version: 0\ntopic_id: HhKSqwgGRnCLbiOCHHjq2A\n"
+
+
+def kraft_snapshot(folder: Path, data: bytes) -> list[Path]:
+    """Write a KRaft snapshot beside the segment of PARTS."""
+    (folder / "00000000000000000007-0000000003.checkpoint").write_bytes(data)
+    return partition(folder)
+
+
+@case("kraft_snapshot_header")
+def a_kraft_snapshot_that_is_empty(folder: Path) -> list[Path]:
+    return kraft_snapshot(folder, b"")
+
+
+@case("kraft_snapshot_header")
+def a_kraft_snapshot_that_is_a_log(folder: Path) -> list[Path]:
+    return kraft_snapshot(folder, batch(0, 3))
+
+
+@case("kraft_snapshot_footer")
+def a_kraft_snapshot_without_its_end(folder: Path) -> list[Path]:
+    whole = snapshot()
+    return kraft_snapshot(folder, whole[: whole.rindex(batch(4, [control(4, footer())], control=True))])
+
+
+@case("kraft_snapshot")
+def a_kraft_snapshot_with_a_flipped_bit(folder: Path) -> list[Path]:
+    data = snapshot()
+    return kraft_snapshot(folder, with_bytes(data, len(data) - 90, bytes([data[-90] ^ 1])))
+
+
+@case("leftover")
+def a_kraft_snapshot_that_was_not_completed(folder: Path) -> list[Path]:
+    (folder / "00000000000000000007-0000000003-4711.checkpoint.part").write_bytes(snapshot()[:100])
+    return partition(folder)
+
+
+@case("quorum_state")
+def a_quorum_state_that_is_empty(folder: Path) -> list[Path]:
+    (folder / "quorum-state").write_bytes(b"")
+    return partition(folder)
+
+
+@case("quorum_state")
+def a_quorum_state_without_an_epoch(folder: Path) -> list[Path]:
+    state = b'{"leaderId":1,"votedId":-1,"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA","data_version":1}'
+    (folder / "quorum-state").write_bytes(state)
+    return partition(folder)
 
 
 def log_dir(path: Path, *, meta: str = "broker.id=1\ncluster.id=abc\n", **files: bytes) -> list[Path]:

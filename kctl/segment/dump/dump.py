@@ -99,7 +99,8 @@ def _kind(path: Path) -> _FileKind | None:
             raise NotFound(f"{path} does not exist")
         raise UsageError(
             f"{path} is not a Kafka file, by its name",
-            hint=f"supported: {', '.join([*LOGS, *_KINDS])}, the checkpoint files, meta.properties, partition.metadata",
+            hint=f"supported: {', '.join([*LOGS, *_KINDS])}, the checkpoint files, meta.properties, "
+            "partition.metadata, quorum-state",
         )
     return _KINDS[suffix]
 

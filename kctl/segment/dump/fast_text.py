@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from kctl.segment.format.batch import Batch
 from kctl.segment.format.record_columns import RecordColumns, ordinary_columns
+from kctl.segment.format.release import Release
 
 _MAX_CACHED = 1 << 12  # records: templates of larger batches are not cached
 
@@ -27,16 +28,19 @@ class FastText(NamedTuple):
     gaps: list[tuple[int, int]]
 
 
-def records_text(batch: Batch, payload: bytes, *, contents: bool, metadata: bool) -> FastText | None:
+def records_text(
+    batch: Batch, payload: bytes, *, contents: bool, metadata: bool, release: Release = Release.KAFKA_3_9
+) -> FastText | None:
     """Return the lines of all records; None if they must be formatted one by one.
 
     payload: the decompressed bytes after the header. contents: with key and value (string decoder). metadata: with
-    offset, time and sizes.
+    offset, time and sizes. release: 3.9 has no bar in front of a value without key and metadata.
     """
     columns = ordinary_columns(batch, payload)
     if columns is None:
         return None
-    lines = _lines(batch, columns, contents=contents, metadata=metadata)
+    bar = not metadata and release is not Release.KAFKA_3_9
+    lines = _lines(batch, columns, contents=contents, metadata=metadata, bar=bar)
     if contents and not is_utf8(lines):
         return None
     gaps = [] if columns.consecutive else list(_gaps(columns.offsets))
@@ -58,19 +62,19 @@ def is_utf8(lines: bytes) -> bool:
     return True
 
 
-def _lines(batch: Batch, columns: RecordColumns, *, contents: bool, metadata: bool) -> bytes:
+def _lines(batch: Batch, columns: RecordColumns, *, contents: bool, metadata: bool, bar: bool) -> bytes:
     keys, values, sizes = columns.keys, columns.values, columns.sizes
     count = len(keys)
     no_keys = keys.count(None) if sizes is None or sizes[0] < 0 else 0
     if sizes is None and (None in values or 0 < no_keys < count):
-        return _lines_with_nulls(batch, columns, contents=contents, metadata=metadata)
+        return _lines_with_nulls(batch, columns, contents=contents, metadata=metadata, bar=bar)
     parts: list[Sequence[object]] = []
     if metadata:
         parts += _metadata(batch, columns)
     if contents:
         parts += (values,) if no_keys else (keys, values)
     template = _template(
-        metadata, contents, sizes, batch.base_sequence >= 0, batch.log_append_time, no_key=bool(no_keys)
+        metadata, contents, sizes, batch.base_sequence >= 0, batch.log_append_time, no_key=bool(no_keys), bar=bar
     )
     return (_repeated(template, count) if count <= _MAX_CACHED else template * count) % interleaved(parts, count)
 
@@ -96,7 +100,7 @@ def interleaved(parts: list[Sequence[object]], count: int) -> tuple[object, ...]
     return tuple(arguments)
 
 
-def _lines_with_nulls(batch: Batch, columns: RecordColumns, *, contents: bool, metadata: bool) -> bytes:
+def _lines_with_nulls(batch: Batch, columns: RecordColumns, *, contents: bool, metadata: bool, bar: bool) -> bytes:
     """Return the lines with one template per record, since nulls are not printed."""
     arguments: list[object] = []
     templates: list[bytes] = []
@@ -106,7 +110,7 @@ def _lines_with_nulls(batch: Batch, columns: RecordColumns, *, contents: bool, m
         columns.offsets, columns.timestamps, columns.keys, columns.values, strict=True
     ):
         templates.append(
-            _template(metadata, contents, None, sequenced, batch.log_append_time, key is None, value is None)
+            _template(metadata, contents, None, sequenced, batch.log_append_time, key is None, value is None, bar)
         )
         if metadata:
             arguments += (offset, timestamp, -1 if key is None else len(key), -1 if value is None else len(value))
@@ -126,8 +130,12 @@ def _template(
     append_time: bool,
     no_key: bool = False,
     no_value: bool = False,
+    bar: bool = False,
 ) -> bytes:
-    """Return a line with a placeholder for each argument. sizes: of key and value, if equal in all records."""
+    """Return a line with a placeholder for each argument.
+
+    sizes: of key and value, if equal in all records. bar: in front of a value without a key.
+    """
     line = b""
     if metadata:
         kind = b"LogAppendTime" if append_time else b"CreateTime"
@@ -135,7 +143,8 @@ def _template(
         line = b"| offset: %%d %b: %%d %b sequence: " % (kind, size_text)
         line += b"%d headerKeys: []" if sequenced else b"-1 headerKeys: []"
     if contents:
-        line += (b"" if no_key else b" key: %b" if metadata else b"| key: %b") + (b"" if no_value else b" payload: %b")
+        line += b"" if no_key else b" key: %b" if metadata else b"| key: %b"
+        line += b"" if no_value else b"| payload: %b" if no_key and bar else b" payload: %b"
     return line + b"\n"
 
 

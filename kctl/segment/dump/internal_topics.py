@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable
 from typing import Any
 
 from kctl.segment.dump.kafka_text_options import Parsed, Parser, ToolCrash
+from kctl.segment.format.hash_order import mutable_set_order
 from kctl.segment.format.internal_messages import (
     DELETE_STATES,
     SEGMENT_STATES,
+    TRANSACTION_STATES,
+    CoordinatorKeys,
     InternalPart,
     UnknownType,
     check_remote,
@@ -19,58 +22,76 @@ from kctl.segment.format.internal_messages import (
     group_keys,
     metadata_part,
     share_keys,
+    transaction_keys,
     transaction_part,
 )
-from kctl.segment.format.messages import BadMessage, Message, json_text, uuid_text
+from kctl.segment.format.messages import BadMessage, json_text, uuid_text
 from kctl.segment.format.record import StoredRecord
-from kctl.segment.format.scala_order import mutable_set_order
+from kctl.segment.format.release import Release
 
-# --- __consumer_offsets, __share_group_state ------------------------------------------------------------------------
-
-
-def offsets_text(record: StoredRecord) -> Parsed:
-    """Return the text of a record of __consumer_offsets."""
-    return _coordinator_text(record, group_keys(), "using offset topic decoder")
+# --- __consumer_offsets, __share_group_state, and with Kafka 4 __transaction_state ----------------------------------
 
 
-def share_group_text(record: StoredRecord) -> Parsed:
-    """Return the text of a record of __share_group_state, as the tool of Kafka 4 prints it."""
-    return _coordinator_text(record, share_keys(), "using the specified decoder")
+def _coordinator(keys: CoordinatorKeys) -> Parser:
+    """Return a parser of records with these keys. Kafka 3.9 decodes values of unknown versions, Kafka 4 does not."""
+    lenient = keys.release is Release.KAFKA_3_9
+    decoder = "using offset topic decoder" if lenient else "using the specified decoder"
+
+    def parse(record: StoredRecord) -> Parsed:
+        if record.key is None:
+            raise ToolCrash(f"Failed to decode message at offset {record.offset} {decoder} (message had a missing key)")
+        return _coordinator_text(record, record.key, keys, lenient=lenient)
+
+    return parse
 
 
-def _coordinator_text(record: StoredRecord, keys: Mapping[int, Message], decoder: str) -> Parsed:
-    if record.key is None:
-        raise ToolCrash(f"Failed to decode message at offset {record.offset} {decoder} (message had a missing key)")
+def _coordinator_text(record: StoredRecord, key_data: bytes, keys: CoordinatorKeys, *, lenient: bool) -> Parsed:
     try:
-        key, value = coordinator_record(record.key, record.value, keys, lenient=True)
+        key, value = coordinator_record(key_data, record.value, keys, lenient=lenient)
     except UnknownType as exc:
         return Parsed(f"Unknown record type {exc.number} at offset {record.offset}, skipping.", None, str(exc))
     except BadMessage as exc:
         return Parsed(f"Error at offset {record.offset}, skipping. {exc.java_message or 'null'}", None, str(exc))
-    value_text = "<DELETE>" if value is None else _data_text("version", value.version, value.data)
-    problem = key.problem or (None if value is None else value.problem)
-    return Parsed(_data_text("type", key.version, key.data), value_text, problem)
+    key_text = _data_text("type", key.version, key.data)
+    if value is None:
+        return Parsed(key_text, "<DELETE>", key.problem)
+    problem = key.problem or value.problem
+    if value.definition.name == "TransactionLogValue":
+        problem = _name_state(value.data) or problem
+    return Parsed(key_text, _data_text("version", value.version, value.data), problem)
+
+
+def _name_state(transaction: dict[str, Any]) -> str | None:
+    """Replace the number of a transaction's state by its name, or by text if unknown. Return what is wrong."""
+    problem = None
+    try:
+        check_transaction(transaction)
+    except BadMessage as exc:
+        problem = str(exc)
+    status = transaction["transactionStatus"]
+    known = 0 <= status < len(TRANSACTION_STATES)
+    transaction["transactionStatus"] = TRANSACTION_STATES[status] if known else str(status)
+    return problem
 
 
 def _data_text(word: str, version: int, data: dict[str, Any]) -> str:
     return json_text({word: str(version), "data": data})
 
 
-# --- __transaction_state --------------------------------------------------------------------------------------------
+# --- __transaction_state of 3.9 -------------------------------------------------------------------------------------
 
 
-def transaction_text(record: StoredRecord) -> Parsed:
-    """Return the text of a record of __transaction_state."""
+def _transaction_text(record: StoredRecord) -> Parsed:
     if record.key is None:
         raise ToolCrash("a record without a key")
     try:
-        key = transaction_part(record.key, "TransactionLogKey")
+        key = transaction_part(record.key, "TransactionLogKey", Release.KAFKA_3_9)
         if key.values is None:
             return Parsed(f"unknown::version={key.version}", None, key.problem)
         key_text = f"transaction_metadata::transactionalId={key.values['transactionalId']}"
         if record.value is None:
             return Parsed(key_text, "<DELETE>", key.problem)
-        value = transaction_part(record.value, "TransactionLogValue")
+        value = transaction_part(record.value, "TransactionLogValue", Release.KAFKA_3_9)
         if value.values is None:
             raise ToolCrash(f"Unknown version {value.version} from the transaction log message value")
         return Parsed(key_text, _transaction(value.values), key.problem or value.problem)
@@ -93,10 +114,10 @@ def _transaction(value: dict[str, Any]) -> str:
 # --- __cluster_metadata ---------------------------------------------------------------------------------------------
 
 
-def metadata_text(record: StoredRecord) -> Parsed:
+def _metadata_text(record: StoredRecord, release: Release) -> Parsed:
     """Return the text of a record of __cluster_metadata; its key is never printed."""
     try:
-        part = metadata_part(record, remote=False, lenient=True)
+        part = metadata_part(record, release, remote=False, lenient=True)
         kind = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", part.definition.name).upper()
         return Parsed(None, json_text({"type": kind, "version": part.version, "data": part.data}), part.problem)
     except BadMessage as exc:
@@ -106,13 +127,14 @@ def metadata_text(record: StoredRecord) -> Parsed:
 # --- __remote_log_metadata ------------------------------------------------------------------------------------------
 
 
-def remote_text(record: StoredRecord) -> Parsed:
+def _remote_text(record: StoredRecord, release: Release) -> Parsed:
     """Return the text of a record of __remote_log_metadata; its key is never printed."""
     try:
         if record.value is None:
+            package = "record" if release is Release.KAFKA_3_9 else "record.internal"
             raise BadMessage('Cannot invoke "java.nio.ByteBuffer.remaining()" because the return value of '
-                             '"org.apache.kafka.common.record.Record.value()" is null')  # fmt: skip
-        part: InternalPart = framed(record.value, remote=True, lenient=True)
+                             f'"org.apache.kafka.common.{package}.Record.value()" is null')  # fmt: skip
+        part: InternalPart = framed(record.value, release, remote=True, lenient=True)
         check_remote(part.definition, part.data)
         return Parsed(None, _REMOTE[part.definition.name](part.data), part.problem)
     except BadMessage as exc:
@@ -125,7 +147,7 @@ def _segment(values: dict[str, Any]) -> str:
         f"endOffset={values['endOffset']}, brokerId={values['brokerId']}, maxTimestampMs={values['maxTimestampMs']}, "
         f"eventTimestampMs={values['eventTimestampMs']}, segmentLeaderEpochs={_epochs(values)}, "
         f"segmentSizeInBytes={values['segmentSizeInBytes']}, customMetadata={_custom(values)}, "
-        f"state={_state(values)}}}"
+        f"state={_state(values)}{_transaction_index(values)}}}"
     )
 
 
@@ -141,7 +163,8 @@ def _snapshot(values: dict[str, Any]) -> str:
         f"RemoteLogSegmentMetadataSnapshot{{segmentId={uuid_text(values['segmentId'])}, "
         f"startOffset={values['startOffset']}, endOffset={values['endOffset']}, "
         f"maxTimestampMs={values['maxTimestampMs']}, segmentLeaderEpochs={_epochs(values)}, "
-        f"segmentSizeInBytes={values['segmentSizeInBytes']}, customMetadata={_custom(values)}, state={_state(values)}}}"
+        f"segmentSizeInBytes={values['segmentSizeInBytes']}, customMetadata={_custom(values)}, "
+        f"state={_state(values)}{_transaction_index(values)}}}"
     )
 
 
@@ -177,6 +200,13 @@ def _state(values: dict[str, Any]) -> str:
     return _name(SEGMENT_STATES, values["remoteLogSegmentState"])
 
 
+def _transaction_index(values: dict[str, Any]) -> str:
+    """Return the text of a field that Kafka 4 added."""
+    if "txnIndexEmpty" not in values:
+        return ""
+    return f", txnIdxEmpty={'true' if values['txnIndexEmpty'] else 'false'}"
+
+
 def _name(names: tuple[str, ...], number: int) -> str:
     return names[number] if 0 <= number < len(names) else "null"
 
@@ -190,10 +220,12 @@ _REMOTE = {
 
 
 # By the name of the option without "_decoder".
-TEXTS: dict[str, Parser] = {
-    "offsets": offsets_text,
-    "transaction_log": transaction_text,
-    "cluster_metadata": metadata_text,
-    "remote_log_metadata": remote_text,
-    "share_group_state": share_group_text,
+TEXTS: dict[str, Callable[[Release], Parser]] = {
+    "offsets": lambda release: _coordinator(group_keys(release)),
+    "transaction_log": lambda release: (
+        _transaction_text if release is Release.KAFKA_3_9 else _coordinator(transaction_keys())
+    ),
+    "cluster_metadata": lambda release: lambda record: _metadata_text(record, release),
+    "remote_log_metadata": lambda release: lambda record: _remote_text(record, release),
+    "share_group_state": lambda _: _coordinator(share_keys()),
 }

@@ -1,4 +1,4 @@
-"""A dump as kafka-dump-log.sh prints it, byte for byte (kafka.tools.DumpLogSegments of Kafka 3.9.2).
+"""A dump as kafka-dump-log.sh prints it, byte for byte (DumpLogSegments of Kafka 3.9.2 and 4.4.0).
 
 Where Kafka's tool ends with an exception, the output up to there is the same; the dump then continues after the damage.
 Mismatches of indexes and offsets are collected and printed on stderr after all files.
@@ -36,7 +36,7 @@ class KafkaText:
         self.unreadable: list[KctlError] = []
         self._options, self._write, self._processes = options, write, processes
         self._findings = DumpDamage()
-        self._mismatches = Mismatches()
+        self._mismatches = Mismatches(options.release)
         self._index_text: IndexText | None = None
 
     @property
@@ -58,6 +58,11 @@ class KafkaText:
         """Yield the lines for stderr."""
         return self._mismatches.lines()
 
+    @property
+    def expected_lines(self) -> int:
+        """Return the number of lines of `mismatches` that report no mismatch."""
+        return self._mismatches.expected_lines
+
     def dump(self, name: str) -> None:
         """Dump a file according to its suffix. name: as on the command line. Damage is added to `findings`."""
         java_name = as_java(name)
@@ -65,7 +70,7 @@ class KafkaText:
         path = Path(name)
         self._mismatches.file = absolute(name)
         try:
-            dumper = self._dumper(suffix_of(path.name))
+            dumper = self._dumper(suffix_of(path.name, self._options.release))
             if dumper is None:
                 self.ignored.append(java_name)
                 return
@@ -112,6 +117,7 @@ class KafkaText:
             end = min(source.size, self._options.max_bytes)
             result = self._text(path, source, end)
         self._findings.extend(result.findings)
+        self._mismatches.start_log(result.first_offset)
         self._mismatches.add(self._mismatches.gaps, *result.gaps)
         trailing = end - result.valid_bytes
         if trailing > 0 and self._options.max_bytes == MAX_BYTES and not result.crashed:

@@ -13,6 +13,7 @@ from kctl.segment.format import indexes
 from kctl.segment.format.batch import Batch
 from kctl.segment.format.index_lookup import position_of
 from kctl.segment.format.producer_snapshot import BadSnapshot, ProducerEntry, parse_snapshot
+from kctl.segment.format.release import Release
 from kctl.segment.log.source import Source, read_whole
 from kctl.segment.log.walk import Damage, batch_at, batches, content_of
 
@@ -125,7 +126,8 @@ class IndexText:
             self._findings.add(path, None, str(exc))
             return
         for entry in entries:
-            self._line(_producer_text(entry))
+            text = _producer_text(entry)
+            self._line(text if self._options.release is Release.KAFKA_3_9 else text.rstrip(" "))
 
     def transaction_index(self, path: Path, _name: str) -> None:
         """Print the aborted transactions of a .txnindex."""
@@ -136,8 +138,9 @@ class IndexText:
                     self._findings.add(path, number * indexes.TXN_ENTRY_SIZE, f"version {txn.version} is unknown")
                 if txn.version_read > 0:
                     continue  # Kafka's tool stops here
+                version = txn.version_read if self._options.release is Release.KAFKA_3_9 else 0
                 self._line(
-                    f"version: {txn.version_read} producerId: {txn.producer_id} firstOffset: {txn.first_offset} "
+                    f"version: {version} producerId: {txn.producer_id} firstOffset: {txn.first_offset} "
                     f"lastOffset: {txn.last_offset} lastStableOffset: {txn.last_stable_offset}"
                 )
 

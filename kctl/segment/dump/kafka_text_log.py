@@ -19,6 +19,7 @@ from kctl.segment.format.compression import BadPayload
 from kctl.segment.format.java_text import java_utf8
 from kctl.segment.format.record import BadRecords, StoredRecord
 from kctl.segment.format.record_columns import whole_payload
+from kctl.segment.format.release import Release
 from kctl.segment.log.source import Source
 from kctl.segment.log.walk import (
     Damage,
@@ -188,12 +189,16 @@ class LogText:
         if payload is None:
             return None
         return records_text(
-            batch, payload, contents=options.parser is not None, metadata=not options.skip_record_metadata
+            batch,
+            payload,
+            contents=options.parser is not None,
+            metadata=not options.skip_record_metadata,
+            release=options.release,
         )
 
     def _record(self, batch: Batch, record: StoredRecord) -> None:
         options = self._options
-        text = "" if options.skip_record_metadata else record_text(batch, record)
+        text = "" if options.skip_record_metadata else record_text(batch, record, options.release)
         if options.parser is not None and not batch.control:
             self._partial(text)
             if record.legacy_problem is not None:
@@ -202,28 +207,39 @@ class LogText:
             text = ""
             if problem is not None:
                 self.result.findings.undecoded(self._path, batch.position, f"offset {record.offset}: {problem}")
+            prefix = "| " if options.skip_record_metadata else " "
             if key is not None:
-                text = f"{'| ' if options.skip_record_metadata else ' '}key: {key}"
+                text = f"{prefix}key: {key}"
             if value is not None:
-                text += f" payload: {value}"
+                separator = prefix if key is None and options.release is not Release.KAFKA_3_9 else " "
+                text += f"{separator}payload: {value}"
+        elif batch.control:
+            text = self._control(batch, record, text)
         self._line(text)
 
+    def _control(self, batch: Batch, record: StoredRecord, text: str) -> str:
+        """Write the start of a control record's line. Return the rest: its content, which may crash Kafka's tool."""
+        from kctl.segment.format.control import control_problem, control_text  # their definitions take time to load
 
-def record_text(batch: Batch, record: StoredRecord) -> str:
+        if text:
+            self._partial(text)
+            text = control_text(record, self._options.release)
+        problem = control_problem(record)
+        if problem is not None:
+            self.result.findings.undecoded(self._path, batch.position, f"offset {record.offset}: {problem}")
+        return text
+
+
+def record_text(batch: Batch, record: StoredRecord, release: Release) -> str:
     """Return the line of a record, without its content."""
     kind = "NoTimestampType" if batch.magic == 0 else _timestamp_type(batch)
     key_size, value_size = record.legacy_lengths or (_length(record.key), _length(record.value))
     text = f"| offset: {record.offset} {kind}: {record.timestamp} keySize: {key_size} valueSize: {value_size}"
     if batch.legacy:
-        # The brace is the tool's own.
-        return f"{text} isValid: {'true' if record.legacy_valid else 'false'} crc: {record.legacy_crc}}}"
+        brace = "}" if release is Release.KAFKA_3_9 else ""
+        return f"{text} isValid: {'true' if record.legacy_valid else 'false'} crc: {record.legacy_crc}{brace}"
     keys = ",".join(java_utf8(key) for key, _ in record.headers)
-    text += f" sequence: {record.sequence} headerKeys: [{keys}]"
-    if not batch.control:
-        return text
-    from kctl.segment.format.control import control_text  # its definitions of messages take time to load
-
-    return text + control_text(record)
+    return f"{text} sequence: {record.sequence} headerKeys: [{keys}]"
 
 
 def _length(data: bytes | None) -> int:

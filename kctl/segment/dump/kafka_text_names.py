@@ -6,10 +6,13 @@ import os
 from pathlib import Path
 
 from kctl.segment.dump.kafka_text_options import ToolCrash
+from kctl.segment.format.release import Release
 
 
-def suffix_of(name: str) -> str:
+def suffix_of(name: str, release: Release) -> str:
     position = name.rfind(".")
+    if position < 0 and release is not Release.KAFKA_3_9:
+        return ""
     if position < 0:
         raise ToolCrash(f"{name} has no suffix, so its contents are unknown")
     return name[position:]

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from kctl.segment.dump import query
 from kctl.segment.format.record import StoredRecord
+from kctl.segment.format.release import Release
 
 MAX_BYTES = 2**31 - 1
 MAX_MESSAGE_BYTES = 5 * 1024 * 1024
@@ -85,8 +86,9 @@ class DumpDamage:
 
 @dataclass(frozen=True, slots=True)
 class KafkaTextOptions:
-    """The options of DumpLogSegments."""
+    """The options of DumpLogSegments. release: whose text to print; the parser is of the same release."""
 
+    release: Release = Release.KAFKA_3_9
     deep: bool = False
     parser: Parser | None = None  # None: contents are not printed
     plain: bool = False  # the parser shows key and value as UTF-8 text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from kctl.base.binary_layout import FLOAT64, INT32, INT64
@@ -12,31 +12,34 @@ from kctl.segment.format.internal_messages import (
     DELETE_STATES,
     SEGMENT_STATES,
     TRANSACTION_STATES,
+    CoordinatorKeys,
     InternalPart,
     UnknownType,
+    all_group_keys,
     check_transaction,
     coordinator_record,
-    later_group_keys,
     metadata_part,
     share_keys,
     transaction_part,
 )
-from kctl.segment.format.messages import BadMessage, Message, to_json
+from kctl.segment.format.messages import BadMessage, to_json
 from kctl.segment.format.record import StoredRecord
+from kctl.segment.format.release import Release
 
 JSON = "json"
+_RELEASE = Release.KAFKA_4_4  # its definitions include the records of earlier releases
 _NUMBERS = {"long": INT64, "integer": INT32, "double": FLOAT64}
 
 
 # --- internal topics: {"type": the message's name, "version": …, "data": its fields under Kafka's names} ---------
 
 
-def _coordinator(keys: Callable[[], Mapping[int, Message]]) -> RowDecoder:
+def _coordinator(keys: Callable[[], CoordinatorKeys]) -> RowDecoder:
     def decode(record: StoredRecord) -> DecodedRecord:
         if record.key is None:
             return plain(record, error="a record without a key")
         try:
-            key, value = coordinator_record(record.key, record.value, keys(), later=True)
+            key, value = coordinator_record(record.key, record.value, keys())
         except (UnknownType, BadMessage) as exc:
             return plain(record, error=str(exc))
         if value is None:
@@ -60,7 +63,7 @@ def _transaction(record: StoredRecord) -> DecodedRecord:
 
 
 def _transaction_part(data: bytes, name: str) -> InternalPart:
-    definition, version, values, problem = transaction_part(data, name, later=True)
+    definition, version, values, problem = transaction_part(data, name, _RELEASE)
     if values is None:
         raise BadMessage(problem)
     if name == "TransactionLogValue":
@@ -71,7 +74,7 @@ def _transaction_part(data: bytes, name: str) -> InternalPart:
 def _metadata(*, remote: bool) -> RowDecoder:
     def decode(record: StoredRecord) -> DecodedRecord:
         try:
-            part = metadata_part(record, remote=remote, later=True)
+            part = metadata_part(record, _RELEASE, remote=remote)
         except BadMessage as exc:
             return plain(record, error=str(exc))
         return DecodedRecord(*encoded(record.key), _object(part), JSON, part.problem)
@@ -97,7 +100,7 @@ def _object(part: InternalPart) -> dict[str, Any]:
 
 
 INTERNAL_TOPICS: dict[str, RowDecoder] = {
-    "offsets": _coordinator(later_group_keys),
+    "offsets": _coordinator(all_group_keys),
     "share_group_state": _coordinator(share_keys),
     "transaction_log": _transaction,
     "cluster_metadata": _metadata(remote=False),

@@ -12,8 +12,9 @@ from typing import Any
 
 from kctl.base.timestamps import format_timestamp
 from kctl.segment.format.batch import NO_SEQUENCE, Batch
-from kctl.segment.format.control import NAMES, control_type
+from kctl.segment.format.control import NAMES, control_problem, control_type, kraft_content
 from kctl.segment.format.record import BadRecords, StoredRecord
+from kctl.segment.format.release import Release
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,8 +182,14 @@ def batch_row(file: str, batch: Batch, *, valid: bool, damage: str | None = None
 def record_row(
     file: str, batch: Batch, record: StoredRecord, *, valid: bool, decode: RowDecoder | None = None
 ) -> RecordRow:
-    """Return the row of a record. decode: decoder instead of text or base64; not used for control records."""
-    decoded = plain(record) if decode is None or batch.control else decode(record)
+    """Return the row of a record.
+
+    decode: decoder instead of text or base64. Control records have their own: those of KRaft become objects.
+    """
+    if batch.control:
+        decoded = _decoded_control(record, objects=decode is not None)
+    else:
+        decoded = plain(record) if decode is None else decode(record)
     return RecordRow(
         file=file,
         position=batch.position,
@@ -210,6 +217,17 @@ def _header(key: bytes, value: bytes | None) -> HeaderRow:
     assert text is not None
     assert encoding is not None
     return HeaderRow(text, encoding, *encoded(value))
+
+
+def _decoded_control(record: StoredRecord, *, objects: bool) -> DecodedRecord:
+    try:
+        content = kraft_content(record, Release.KAFKA_4_4) if objects else None
+    except BadRecords as exc:
+        return plain(record, error=str(exc))
+    if content is None:
+        return plain(record, error=control_problem(record))
+    value = {"type": content.definition.name, "version": content.version, "data": content.data}
+    return DecodedRecord(*encoded(record.key), value, "json")
 
 
 def _control(record: StoredRecord) -> str:

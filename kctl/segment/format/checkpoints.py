@@ -4,14 +4,17 @@
 leader-epoch-checkpoint   version 0, a count, then "epoch startOffset" (LeaderEpochCheckpointFile)
 meta.properties           Java properties: cluster and broker of the log dir (MetaProperties)
 partition.metadata        "version: 0" and "topic_id: …" (PartitionMetadataFile, KIP-516)
+quorum-state              a line of JSON: see kctl.segment.format.quorum_state
 """
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from kctl.segment.format.quorum_state import QUORUM_STATE, BadQuorumState, parse_quorum_state
 from kctl.segment.log.partition import LEADER_EPOCHS, PARTITION_METADATA
 
 OFFSET_CHECKPOINTS = (
@@ -21,7 +24,7 @@ OFFSET_CHECKPOINTS = (
     "cleaner-offset-checkpoint",
 )
 META_PROPERTIES = "meta.properties"
-NAMES = (*OFFSET_CHECKPOINTS, LEADER_EPOCHS, META_PROPERTIES, PARTITION_METADATA)
+NAMES = (*OFFSET_CHECKPOINTS, LEADER_EPOCHS, META_PROPERTIES, PARTITION_METADATA, QUORUM_STATE)
 _WHITESPACE = re.compile(r"\s+")
 _MAX_LINES = 10_000_000
 
@@ -57,7 +60,7 @@ class EpochRow:
 
 @dataclass(frozen=True, slots=True)
 class SettingRow:
-    """A line of meta.properties or partition.metadata."""
+    """A line of meta.properties or partition.metadata, or a field of quorum-state."""
 
     kind: str = field(default="setting", init=False)
     file: str
@@ -80,8 +83,25 @@ def read_checkpoint(path: Path, data: bytes) -> list[CheckpointRow]:
         return [EpochRow(file, epoch, start) for epoch, start in parse_leader_epochs(data)]
     if name in OFFSET_CHECKPOINTS:
         return [CheckpointOffsetRow(file, *row) for row in parse_offsets(data)]
+    if name == QUORUM_STATE:
+        return [SettingRow(file, key, value) for key, value in _quorum_settings(data)]
     separator = "=" if name == META_PROPERTIES else ":"
     return [SettingRow(file, key, value) for key, value in parse_settings(data, separator).items()]
+
+
+def _quorum_settings(data: bytes) -> list[tuple[str, str]]:
+    try:
+        values = parse_quorum_state(data)
+    except BadQuorumState as exc:
+        raise BadCheckpoint(1, str(exc)) from None
+    return [
+        (_text(key), _text(value if isinstance(value, str) else json.dumps(value))) for key, value in values.items()
+    ]
+
+
+def _text(value: str) -> str:
+    """Replace what JSON can escape, but UTF-8 cannot encode."""
+    return value.encode("utf-8", "replace").decode()
 
 
 def parse_leader_epochs(data: bytes) -> list[tuple[int, int]]:

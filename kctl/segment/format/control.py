@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 from kctl.base.binary_layout import INT16, INT32, Layout
-from kctl.segment.format.messages import BadMessage, MessageReader, json_text, message, read, to_json
+from kctl.segment.format.messages import BadMessage, Message, MessageReader, json_text, message, read, to_json
 from kctl.segment.format.record import BadRecords, StoredRecord
+from kctl.segment.format.release import Release
 
 _KEY = Layout(version=INT16, type=INT16)
 _END_MARKER = Layout(version=INT16, coordinator_epoch=INT32)
@@ -17,9 +20,10 @@ NAMES = {
     5: "KRAFT_VERSION",
     6: "KRAFT_VOTERS",
 }
-ABORT, COMMIT = 0, 1
+ABORT, COMMIT, LEADER_CHANGE, SNAPSHOT_HEADER, SNAPSHOT_FOOTER = 0, 1, 2, 3, 4
 # KRaft control records that are printed with their content: their label in DumpLogSegments, and their definition.
 _MESSAGES = {
+    2: ("LeaderChange:", "LeaderChangeMessage"),  # not in 3.9
     3: ("SnapshotHeader", "SnapshotHeaderRecord"),
     4: ("SnapshotFooter", "SnapshotFooterRecord"),
     5: ("KRaftVersion", "KRaftVersionRecord"),
@@ -37,19 +41,49 @@ def control_type(record: StoredRecord) -> int:
     return int(kind)
 
 
-def control_text(record: StoredRecord) -> str:
-    """Format a control record like DumpLogSegments."""
+def control_text(record: StoredRecord, release: Release) -> str:
+    """Format a control record like DumpLogSegments. Raises BadRecords."""
     kind = control_type(record)
     if kind in {ABORT, COMMIT}:
         if record.value is None or len(record.value) < _END_MARKER.size:
             raise BadRecords("a transaction marker that is too short")
         _, epoch = _END_MARKER.unpack_from(record.value)
         return f" endTxnMarker: {NAMES[kind]} coordinatorEpoch: {epoch}"
-    if kind in _MESSAGES:
-        label, definition = _MESSAGES[kind][0], message(_MESSAGES[kind][1])
-        try:
-            values = read(definition, MessageReader(record.value or b""), 0)
-        except BadMessage as exc:
-            raise BadRecords(f"a control record of type {NAMES[kind]} that cannot be read: {exc}") from None
-        return f" {label} {json_text(to_json(definition.fields, values, values['version']))}"
+    content = None if kind == LEADER_CHANGE and release is Release.KAFKA_3_9 else kraft_content(record, release)
+    if content is not None:
+        return f" {_MESSAGES[kind][0]} {json_text(content.data)}"
     return f" controlType: {NAMES.get(kind, 'UNKNOWN')}({kind})"
+
+
+class KraftContent(NamedTuple):
+    """The content of a KRaft control record. data: like Kafka's JSON converters."""
+
+    definition: Message
+    version: int
+    data: dict[str, Any]
+
+
+def kraft_content(record: StoredRecord, release: Release) -> KraftContent | None:
+    """Return the content of a control record; None if it is not one of KRaft. Raises BadRecords.
+
+    ControlRecordUtils reads every message as version 0. The message itself names the version for its JSON.
+    """
+    kind = control_type(record)
+    if kind not in _MESSAGES:
+        return None
+    definition = message(_MESSAGES[kind][1], release)
+    try:
+        values = read(definition, MessageReader(record.value or b""), 0)
+    except BadMessage as exc:
+        raise BadRecords(f"a control record of type {NAMES[kind]} that cannot be read: {exc}") from None
+    version = values["version"]
+    return KraftContent(definition, version, to_json(definition.fields, values, definition.nearest(version)))
+
+
+def control_problem(record: StoredRecord) -> str | None:
+    """Return why the type of a control record is unknown; None if it is known."""
+    try:
+        kind = control_type(record)
+    except BadRecords as exc:
+        return str(exc)
+    return None if kind in NAMES else f"unknown control record type {kind}"

@@ -1,7 +1,8 @@
 """Decode the records of internal topics by Kafka's message definitions. Rendering is in kctl.segment.dump.
 
 __consumer_offsets: CoordinatorRecordSerde (KIP-848); the version in front of a key is its type. __share_group_state:
-ShareCoordinatorRecordSerde (KIP-932), Kafka 4.1 and later. __transaction_state: TransactionLog (KIP-98).
+ShareCoordinatorRecordSerde (KIP-932), Kafka 4.1 and later; 4.0, a preview, wrote other records with the same version.
+__transaction_state: TransactionLog (KIP-98), in Kafka 4 TransactionCoordinatorRecordSerde.
 __cluster_metadata: MetadataRecordSerde (KIP-631). __remote_log_metadata: RemoteLogMetadataSerde (KIP-405).
 """
 
@@ -15,6 +16,7 @@ from typing import Any, NamedTuple
 from kctl.base.binary_layout import INT16
 from kctl.segment.format.messages import BadMessage, Message, MessageReader, message, messages, read, to_json
 from kctl.segment.format.record import StoredRecord
+from kctl.segment.format.release import Release
 
 TRANSACTION_STATES = (
     "Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort", "Dead", "PrepareEpochFence",
@@ -25,7 +27,6 @@ SEGMENT_STATES = (
 DELETE_STATES = ("DELETE_PARTITION_MARKED", "DELETE_PARTITION_STARTED", "DELETE_PARTITION_FINISHED")
 _FRAME_VERSION = 1
 _CONSUMER = "consumer"
-_SHARE_STATE = ("ShareSnapshotKey", "ShareUpdateKey")  # keys of __share_group_state
 
 
 class InternalPart(NamedTuple):
@@ -52,52 +53,71 @@ class UnknownType(ValueError):
 # --- coordinators: __consumer_offsets, __share_group_state, __transaction_state -------------------------------------
 
 
-@lru_cache(maxsize=1)
-def group_keys() -> Mapping[int, Message]:
-    """Return the definitions of __consumer_offsets keys by the version in front of a key. Values have the same name."""
-    keys = [each for each in messages() if each.name.endswith("Key") and "Group" in each.name]
-    keys = [each for each in keys if not each.name.startswith("Share")]  # the tool of 3.9 does not support them
-    keys.append(message("OffsetCommitKey"))
-    return {version: key for key in keys for version in range(key.versions[0], key.versions[1] + 1)}
+class CoordinatorKeys(NamedTuple):
+    """The definitions of a topic's keys by the type in front of a key. Values have the same name, and the release."""
+
+    release: Release
+    by_type: Mapping[int, Message]
+
+
+@lru_cache(maxsize=len(Release))
+def group_keys(release: Release) -> CoordinatorKeys:
+    """Return the keys of __consumer_offsets: of groups of all types (KIP-848, KIP-932, KIP-1071) and of commits."""
+    keys = [each for each in messages(release) if each.name.endswith("Key")]
+    if release is not Release.KAFKA_3_9:
+        keys = [each for each in keys if "Group" in each.name or "OffsetCommit" in each.name]
+        return CoordinatorKeys(release, {key.api_key: key for key in keys if key.api_key is not None})
+    # In 3.9, the type is the key's version. Its tool does not support share groups.
+    keys = [each for each in keys if not each.name.startswith(("Share", "Transaction"))]
+    versions = {version: key for key in keys for version in range(key.versions[0], key.versions[1] + 1)}
+    return CoordinatorKeys(release, versions)
 
 
 @lru_cache(maxsize=1)
-def later_group_keys() -> Mapping[int, Message]:
-    """Return the mapping of `group_keys` including the keys of Kafka 4 (KIP-848, KIP-932, KIP-1071)."""
-    keys = [
-        each for each in messages(later=True) if each.name.endswith("Key") and not each.name.startswith("Transaction")
-    ]
-    by_type = {key.api_key: key for key in keys if key.api_key is not None and key.name not in _SHARE_STATE}
-    return by_type | {0: message("OffsetCommitKey")}  # keys of type 0 have values of every version
+def all_group_keys() -> CoordinatorKeys:
+    """Return the keys of __consumer_offsets as brokers of any release write them."""
+    keys = group_keys(Release.KAFKA_4_4)
+    commit = message("OffsetCommitKey", keys.release)
+    return keys._replace(by_type={**keys.by_type, 0: commit})  # keys of type 0 have values of every version
 
 
 @lru_cache(maxsize=1)
-def share_keys() -> Mapping[int, Message]:
-    """Return the definitions of __share_group_state keys by the type in front of a key."""
-    return {0: message("ShareSnapshotKey"), 1: message("ShareUpdateKey")}
+def transaction_keys() -> CoordinatorKeys:
+    """Return the keys of __transaction_state."""
+    release = Release.KAFKA_4_4
+    return CoordinatorKeys(release, {0: message("TransactionLogKey", release)})
+
+
+@lru_cache(maxsize=1)
+def share_keys() -> CoordinatorKeys:
+    """Return the keys of __share_group_state."""
+    release = Release.KAFKA_4_4
+    return CoordinatorKeys(release, {0: message("ShareSnapshotKey", release), 1: message("ShareUpdateKey", release)})
 
 
 def coordinator_record(
-    key: bytes, value: bytes | None, keys: Mapping[int, Message], *, lenient: bool = False, later: bool = False
+    key: bytes, value: bytes | None, keys: CoordinatorKeys, *, lenient: bool = False
 ) -> tuple[InternalPart, InternalPart | None]:
     """Return the decoded key and value; value None: a tombstone. Raises UnknownType, BadMessage.
 
-    lenient: see messages.read; later: use the definitions of Kafka 4.
+    lenient: see messages.read.
     """
     number, content = _with_version(key, "key")
-    definition = keys.get(number)
+    definition = keys.by_type.get(number)
     if definition is None:
         raise UnknownType(number)
     version = number if definition.versions[0] <= number <= definition.versions[1] else definition.versions[0]
-    values, problem = _read(definition, content, version, "key", lenient=lenient)
+    values, problem = _read(definition, content, version, "key", lenient=lenient, stored_version=number)
     key_part = InternalPart(definition, number, values, problem)
     if value is None:
         return key_part, None
     version, content = _with_version(value, "value")
-    definition = message(definition.name.removesuffix("Key") + "Value", later=later)
+    definition = message(definition.name.removesuffix("Key") + "Value", keys.release)
+    if not (lenient or definition.versions[0] <= version <= definition.versions[1]):
+        raise BadMessage(f"Found an unknown record version {version} for {number} type")
     values, problem = _read(definition, content, version, "value", lenient=lenient)
     if definition.name == "GroupMetadataValue" and values["protocolType"] == _CONSUMER:
-        _decode_members(values["members"])
+        _decode_members(values["members"], keys.release)
     return key_part, InternalPart(definition, version, values, problem)
 
 
@@ -108,15 +128,16 @@ def _with_version(data: bytes, name: str) -> tuple[int, bytes]:
 
 
 def _read(
-    definition: Message, data: bytes, version: int, name: str, *, lenient: bool
+    definition: Message, data: bytes, version: int, name: str, *, lenient: bool, stored_version: int | None = None
 ) -> tuple[dict[str, Any], str | None]:
-    """Return the fields as JSON, and the problem (see InternalPart)."""
+    """Return the fields as JSON, and the problem (see InternalPart). stored_version: if it is not `version`."""
     reader = MessageReader(data)
     try:
         values = read(definition, reader, version, lenient=lenient)
     except BadMessage as exc:
         raise BadMessage(
-            f"Could not read record with version {version} from {name}'s buffer due to: {exc.java_message or 'null'}."
+            f"Could not read record with version {version if stored_version is None else stored_version} "
+            f"from {name}'s buffer due to: {exc.java_message or 'null'}."
         ) from None
     return to_json(definition.fields, values, definition.nearest(version)), _problem(definition, version, reader, name)
 
@@ -127,7 +148,7 @@ def _problem(definition: Message, version: int, reader: MessageReader, name: str
     return f"{reader.left} extra bytes after the {name}" if reader.left else None
 
 
-def _decode_members(members: list[dict[str, Any]]) -> None:
+def _decode_members(members: list[dict[str, Any]], release: Release) -> None:
     """Decode the subscription and assignment of consumer group members, which are bytes (ConsumerProtocol)."""
     for member in members:
         for field, name in (
@@ -138,7 +159,7 @@ def _decode_members(members: list[dict[str, Any]]) -> None:
             if len(data) < INT16.size:
                 continue
             (version,) = INT16.unpack_from(data)
-            definition = message(name)
+            definition = message(name, release)
             try:
                 values = read(definition, MessageReader(data[INT16.size :]), version)
             except BadMessage:
@@ -155,12 +176,12 @@ class TransactionPart(NamedTuple):
     problem: str | None
 
 
-def transaction_part(data: bytes, name: str, *, later: bool = False) -> TransactionPart:
-    """Decode a key or value by the name of its definition. later: use that of Kafka 4. Raises BadMessage."""
+def transaction_part(data: bytes, name: str, release: Release) -> TransactionPart:
+    """Decode a key or value by the name of its definition. Raises BadMessage."""
     if len(data) < INT16.size:
         raise BadMessage(None)
     (version,) = INT16.unpack_from(data)
-    definition, reader = message(name, later=later), MessageReader(data[INT16.size :])
+    definition, reader = message(name, release), MessageReader(data[INT16.size :])
     is_known = definition.versions[0] <= version <= definition.versions[1]
     values = read(definition, reader, version) if is_known else None
     return TransactionPart(definition, version, values, _problem(definition, version, reader, name))
@@ -180,18 +201,18 @@ def check_transaction(values: dict[str, Any]) -> str:
 # --- framed messages: __cluster_metadata, __remote_log_metadata -----------------------------------------------------
 
 
-@lru_cache(maxsize=4)
-def _by_api_key(*, remote: bool, later: bool) -> dict[int, Message]:
+@lru_cache(maxsize=2 * len(Release))
+def _by_api_key(release: Release, *, remote: bool) -> dict[int, Message]:
     """Return the definitions by type, for the metadata log or the remote log metadata; types of both start at 0."""
     names = ("RemoteLog", "RemotePartition")
     return {
         each.api_key: each
-        for each in messages(later=later)
+        for each in messages(release)
         if each.api_key is not None and each.name.endswith("Record") and each.name.startswith(names) == remote
     }
 
 
-def framed(data: bytes, *, remote: bool, lenient: bool = False, later: bool = False) -> InternalPart:
+def framed(data: bytes, release: Release, *, remote: bool, lenient: bool = False) -> InternalPart:
     """Decode frame version, type and version (unsigned varints) and the message after them (AbstractApiMessageSerde).
 
     The returned data are raw values, not JSON. lenient: see coordinator_record. Raises BadMessage.
@@ -209,7 +230,7 @@ def framed(data: bytes, *, remote: bool, lenient: bool = False, later: bool = Fa
             f"{_FRAME_VERSION} is supported)"
         )
     key, version = _short_varint(reader, "type"), _short_varint(reader, "version")
-    definition = _by_api_key(remote=remote, later=later).get(key)
+    definition = _by_api_key(release, remote=remote).get(key)
     if definition is None:
         raise BadMessage(f"org.apache.kafka.common.errors.UnsupportedVersionException: Unknown metadata id {key}")
     try:
@@ -254,12 +275,9 @@ def _short_varint(reader: MessageReader, field_name: str) -> int:
     return value
 
 
-def metadata_part(record: StoredRecord, *, remote: bool, lenient: bool = False, later: bool = False) -> InternalPart:
-    """Decode a record of __cluster_metadata or __remote_log_metadata. Raises BadMessage.
-
-    lenient, later: see coordinator_record.
-    """
-    part = framed(record.value or b"", remote=remote, lenient=lenient, later=later)
+def metadata_part(record: StoredRecord, release: Release, *, remote: bool, lenient: bool = False) -> InternalPart:
+    """Decode a record of __cluster_metadata or __remote_log_metadata. lenient: see messages.read. Raises BadMessage."""
+    part = framed(record.value or b"", release, remote=remote, lenient=lenient)
     definition = part.definition
     if remote:
         check_remote(definition, part.data)

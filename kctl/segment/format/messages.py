@@ -1,4 +1,6 @@
-"""Decode Kafka's generated messages by their definitions (message_schemas.json); format them like its JSON converters.
+"""Decode Kafka's generated messages by their definitions (messages_RELEASE.json); format them like its converters.
+
+tests/support/message_schemas.py writes the definitions of a release from its jars.
 
 Encoding: KIP-482. In flexible versions, lengths are unsigned varints of length + 1, and every struct ends with tagged
 fields. In earlier versions, strings have an i16 length, arrays and bytes an i32 length; -1 is null.
@@ -14,6 +16,7 @@ from typing import Any, NamedTuple
 
 from kctl.base.binary_layout import FLOAT64, INT8, INT16, INT32, INT64, UINT16, UINT32, array_of
 from kctl.segment.format.java_text import java_double, java_utf8
+from kctl.segment.format.release import Release
 
 _NUMBERS = {
     "int8": INT8,
@@ -27,6 +30,8 @@ _NUMBERS = {
 _UUID_BYTES = 16
 _MAX_STRING = 0x7FFF
 _MAX_INT = 0x7FFFFFFF
+_MAX_TAGS = 10_000
+_MAX_ELEMENTS = 1_000_000
 
 
 class BadMessage(ValueError):
@@ -56,6 +61,7 @@ class Field(NamedTuple):
 class Message(NamedTuple):
     """The definition of a message. flexible: (first, last) flexible version; None: never."""
 
+    release: Release
     name: str
     api_key: int | None
     versions: tuple[int, int]
@@ -67,34 +73,30 @@ class Message(NamedTuple):
         return min(max(version, self.versions[0]), self.versions[1])
 
 
-@lru_cache(maxsize=2)
-def _definitions(*, later: bool) -> dict[str, Message]:
-    """Return the definitions of Kafka 3.9. later: those of Kafka 4 override and complete them."""
+@lru_cache(maxsize=len(Release))
+def _definitions(release: Release) -> dict[str, Message]:
     from importlib.resources import files  # slow to import, and not always needed
 
-    definitions: dict[str, Message] = {}
-    for name in ("message_schemas.json", "message_schemas_4.json")[: 2 if later else 1]:
-        text = files(__package__).joinpath(name).read_text(encoding="utf-8")
-        definitions |= {raw["name"]: _message(raw) for raw in json.loads(text)}
-    return definitions
+    text = files(__package__).joinpath(f"messages_{release.value}.json").read_text(encoding="utf-8")
+    return {raw["name"]: _message(release, raw) for raw in json.loads(text)}
 
 
-def message(name: str, *, later: bool = False) -> Message:
-    """Return a definition by name. later: that of Kafka 4."""
-    return _definitions(later=later)[name]
+def message(name: str, release: Release) -> Message:
+    """Return a definition by name."""
+    return _definitions(release)[name]
 
 
-def messages(*, later: bool = False) -> list[Message]:
-    """Return all definitions. later: including those of Kafka 4."""
-    return list(_definitions(later=later).values())
+def messages(release: Release) -> list[Message]:
+    """Return all definitions."""
+    return list(_definitions(release).values())
 
 
-def _message(raw: dict[str, Any]) -> Message:
+def _message(release: Release, raw: dict[str, Any]) -> Message:
     versions = _range(raw["validVersions"])
     assert versions is not None
     flexible = _range(raw.get("flexibleVersions", "none"))
     fields = tuple(_field(field) for field in raw["fields"])
-    return Message(raw["name"], raw.get("apiKey"), versions, flexible, fields)
+    return Message(release, raw["name"], raw.get("apiKey"), versions, flexible, fields)
 
 
 def _field(raw: dict[str, Any]) -> Field:
@@ -151,12 +153,14 @@ class MessageReader:
     """A cursor over the bytes of a message. Raises BadMessage at the end.
 
     later_version: the message's version if it is higher than any known one; nested structs are then rejected.
+    has_limits: apply the limits of Kafka 4 to the numbers of elements and of tagged fields.
     """
 
     def __init__(self, data: bytes) -> None:
         self.data = data
         self.position = 0
         self.later_version: int | None = None
+        self.has_limits = False
 
     @property
     def left(self) -> int:
@@ -209,6 +213,7 @@ def read(definition: Message, reader: MessageReader, version: int, *, lenient: b
     """
     if not lenient and not _includes(version, definition.versions):
         raise BadMessage(f"Can't read version {version} of {definition.name}")
+    reader.has_limits = definition.release is not Release.KAFKA_3_9
     if version > definition.versions[1]:
         reader.later_version = version
     version = definition.nearest(version)
@@ -225,13 +230,28 @@ def _struct(fields: tuple[Field, ...], reader: MessageReader, version: int, *, f
         elif _includes(version, field.versions):
             values[field.name] = _value(field, reader, version, flexible=flexible)
     if flexible:
-        for _ in range(reader.unsigned_varint()):
+        for _ in range(_tag_count(reader)):
             tag, size = reader.unsigned_varint(), reader.unsigned_varint()
             if tag in tagged:  # Kafka ignores the size
                 values[tagged[tag].name] = _value(tagged[tag], reader, version, flexible=True, in_tag=True)
             else:
                 reader.take(size)
     return values
+
+
+def _tag_count(reader: MessageReader) -> int:
+    count = reader.unsigned_varint()
+    if not reader.has_limits:
+        return count
+    if count > _MAX_INT:
+        raise BadMessage(f"Invalid negative number of tagged fields {count - 2**32}")
+    if count > reader.left:
+        raise BadMessage(f"Tried to read {count} tagged fields, but there are only {reader.left} bytes remaining.")
+    if count > _MAX_TAGS:
+        raise BadMessage(
+            f"Tried to read {count} tagged fields, which exceeds the maximum allowed count of {_MAX_TAGS}."
+        )
+    return count
 
 
 def _value(field: Field, reader: MessageReader, version: int, *, flexible: bool, in_tag: bool = False) -> Any:
@@ -270,6 +290,10 @@ def _array(field: Field, reader: MessageReader, version: int, *, flexible: bool)
     if length > reader.left:
         raise BadMessage(
             f"Tried to allocate a collection of size {length}, but there are only {reader.left} bytes remaining."
+        )
+    if reader.has_limits and length > _MAX_ELEMENTS:
+        raise BadMessage(
+            f"Tried to read a collection of size {length}, which exceeds the maximum allowed size of {_MAX_ELEMENTS}."
         )
     kind = field.type[2:]
     if kind in _NUMBERS:

@@ -25,7 +25,7 @@ from kctl.segment.dump.query import MAX_MESSAGE_BYTES, all_records
 from kctl.segment.format.batch import Batch
 from kctl.segment.format.compression import BadPayload
 from kctl.segment.format.control import ABORT, COMMIT, control_type
-from kctl.segment.format.internal_messages import coordinator_record, group_keys
+from kctl.segment.format.internal_messages import all_group_keys, coordinator_record
 from kctl.segment.format.messages import BadMessage
 from kctl.segment.format.record import BadRecords, StoredRecord
 from kctl.segment.log.transactions import first_record
@@ -92,7 +92,7 @@ def commit_key(data: bytes) -> GroupPartition | None:
     """Return the group and partition of a record's key; None for other types of keys. Raises BadMessage."""
     if len(data) >= INT16.size and INT16.unpack_from(data)[0] not in _COMMIT_KEYS:
         return None
-    key, _ = coordinator_record(data, None, group_keys())
+    key, _ = coordinator_record(data, None, all_group_keys())
     return GroupPartition(key.data["group"], key.data["topic"], key.data["partition"])
 
 
@@ -103,7 +103,7 @@ def commit_of(record: StoredRecord, *, transactional: bool = False) -> OffsetCom
     key = commit_key(record.key)
     if key is None:
         return None
-    _, value = coordinator_record(record.key, record.value, group_keys())
+    _, value = coordinator_record(record.key, record.value, all_group_keys())
     if value is None:
         return OffsetCommit(key, record.timestamp, None, None, None, record.offset, transactional)
     commit_ms, epoch = value.data["commitTimestamp"], value.data.get("leaderEpoch", -1)

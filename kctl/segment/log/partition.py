@@ -19,6 +19,9 @@ _RENAMED = re.compile(r"(?P<name>.+)\.[0-9a-f]{32}-(?P<state>delete|future|stray
 _MAX_OFFSET = 2**63 - 1
 LEADER_EPOCHS = "leader-epoch-checkpoint"
 PARTITION_METADATA = "partition.metadata"
+METADATA_TOPIC = "__cluster_metadata"
+METADATA_FOLDER = f"{METADATA_TOPIC}-0"
+_KRAFT_SNAPSHOT = re.compile(r"[0-9]{20}-[0-9]{10}\.checkpoint|bootstrap\.checkpoint")
 # Files that a broker removes at startup: deleted segments, and those of an interrupted compaction (LogLoader).
 LEFTOVERS = (".cleaned", ".swap", ".deleted")
 
@@ -62,6 +65,11 @@ def offset_of(path: Path) -> int | None:
     """Return the offset in a file name; None if it has none."""
     stem = path.name.partition(".")[0]
     return int(stem) if _OFFSET.fullmatch(stem) and int(stem) <= _MAX_OFFSET else None
+
+
+def is_kraft_snapshot(path: Path) -> bool:
+    """Return True if a file is a KRaft snapshot by its name (KIP-630)."""
+    return _KRAFT_SNAPSHOT.fullmatch(path.name) is not None
 
 
 def next_segment(path: Path) -> Path | None:

@@ -62,6 +62,7 @@ class BrokerEffect(str, Enum):
     REFUSES = "does not start"
     OFFLINE_TOO = "none if the broker can read it; otherwise it takes the whole log dir offline, or does not start"
     OFFLINE = "takes the whole log dir offline, or does not start"
+    SHORT_SNAPSHOT = "loads the snapshot without the missing records: topics, configs or ACLs may be lost"
     ANOTHER_TOPIC = "does not serve this replica: it belongs to another topic with the same name"
     GAP = "continues; consumers skip the missing offsets"
 
@@ -165,6 +166,11 @@ _KINDS: dict[str, tuple[ProblemSeverity, BrokerEffect]] = {
     "epochs_batch": (_E, BrokerEffect.WRONG_TRUNCATION),
     "partition_metadata": (_E, BrokerEffect.OFFLINE),
     "topic_id": (_E, BrokerEffect.ANOTHER_TOPIC),
+    # KRaft.
+    "kraft_snapshot": (_E, BrokerEffect.REFUSES),  # RecordsIterator validates each batch
+    "kraft_snapshot_header": (_E, BrokerEffect.REFUSES),  # RecordsSnapshotReader throws
+    "kraft_snapshot_footer": (_E, BrokerEffect.SHORT_SNAPSHOT),
+    "quorum_state": (_E, BrokerEffect.REFUSES),  # FileQuorumStateStore throws
     # The log dir.
     "checkpoint": (_E, BrokerEffect.OFFLINE),
     "checkpoint_folder": (_I, BrokerEffect.RECOVERS),

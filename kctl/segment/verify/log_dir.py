@@ -16,9 +16,10 @@ from kctl.segment.format.checkpoints import (
 )
 from kctl.segment.log.partition import list_folder, parse_folder_name, partition_folders, read_partition
 from kctl.segment.verify.context import Verification, some
+from kctl.segment.verify.kraft import shut_down_cleanly, verify_snapshot
 from kctl.segment.verify.partition import PartitionCheck, PartitionFacts, is_uuid
 
-CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+_BOOTSTRAP = "bootstrap.checkpoint"  # BootstrapDirectory
 _REPLICATION, _RECOVERY, _LOG_START, _CLEANER = OFFSET_CHECKPOINTS
 _REMOTE_CACHE = "remote-log-index-cache"  # RemoteIndexCache.DIR_NAME
 # LocalLog.parseTopicPartitionName, which a broker applies to every folder in a log dir.
@@ -54,7 +55,8 @@ class LogDirs:
         facts = read_meta_properties(self.run, path / META_PROPERTIES)
         self._compare(facts)
         checkpoints = {name: self._checkpoint(path / name) for name in OFFSET_CHECKPOINTS}
-        clean = (path / CLEAN_SHUTDOWN).exists()
+        if (path / _BOOTSTRAP).exists():
+            verify_snapshot(self.run, path / _BOOTSTRAP)
         partitions: dict[tuple[str, int], PartitionFacts] = {}
         partition_paths = set(partition_folders(path))
         self._unread.clear()
@@ -62,7 +64,7 @@ class LogDirs:
         cleaned = None if cleaner_unreadable else checkpoints[_CLEANER] or {}
         for folder in children:
             if folder in partition_paths:
-                self._partition(folder, facts, cleaned, partitions, clean=clean)
+                self._partition(folder, facts, cleaned, partitions)
             elif folder.is_dir() and folder.name != _REMOTE_CACHE and not _PARTITION.fullmatch(folder.name):
                 self.run.findings.add("folder_name", folder, "a log dir may only contain partition folders")
         self._compare_offsets(path, checkpoints, partitions)
@@ -91,8 +93,6 @@ class LogDirs:
         owner: LogDirFacts,
         cleaned: Offsets | None,
         checked: dict[tuple[str, int], PartitionFacts],
-        *,
-        clean: bool,
     ) -> None:
         try:
             folder = read_partition(path)
@@ -110,6 +110,7 @@ class LogDirs:
         name = (folder.topic or path.name, folder.partition or 0)
         compacted = None if cleaned is None else cleaned.get(name, 0) > 0
         try:
+            clean = shut_down_cleanly(path)
             facts = PartitionCheck(self.run, folder, cleaned=compacted, clean_shutdown=clean).check()
         except PermissionError as exc:  # the folder may be listed, but not entered
             self.run.unreadable(path, exc)

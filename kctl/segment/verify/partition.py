@@ -10,15 +10,17 @@ from pathlib import Path
 
 from kctl.segment.format.checkpoints import BadCheckpoint, parse_leader_epochs, parse_settings
 from kctl.segment.format.producer_snapshot import BadSnapshot, ProducerEntry, parse_snapshot
-from kctl.segment.log.partition import PartitionFolder, SegmentFiles
+from kctl.segment.format.quorum_state import QUORUM_STATE
+from kctl.segment.log.partition import PartitionFolder, SegmentFiles, is_kraft_snapshot
 from kctl.segment.verify.context import SNAPSHOT_BYTES, Verification, some
 from kctl.segment.verify.epochs import EpochCheck
+from kctl.segment.verify.kraft import verify_quorum_state, verify_snapshot
 from kctl.segment.verify.log_facts import LogFacts
 from kctl.segment.verify.segment import SegmentRole, verify_segment
 from kctl.segment.verify.transactions import LogTransactions
 
-# Other files in __cluster_metadata-0 (KIP-630, KIP-595).
-_KRAFT = re.compile(r"\d{20}-\d{10}\.checkpoint|bootstrap\.checkpoint|quorum-state")
+# A KRaft snapshot that a node was writing (org.apache.kafka.snapshot.Snapshots).
+_PARTIAL_SNAPSHOT = re.compile(r"\d{20}-\d{10}-\d*\.checkpoint\.part")
 READ_BY_NAME = (".log", ".index", ".timeindex", ".txnindex", ".snapshot")
 _NUMBER = re.compile(r"[+-]?[0-9]{1,19}")
 _REPLACED_INDEX = re.compile(r"\d{20}\.(?:index|timeindex|txnindex)\.(?:old-.+|new)")
@@ -190,7 +192,13 @@ class PartitionCheck:
                     findings.add("file_name_digits", path, "the base offset in the file name must have 20 digits")
                 else:
                     findings.add("file_name", path, "the file name is not a base offset of 20 digits")
-            elif not _KRAFT.fullmatch(path.name):
+            elif is_kraft_snapshot(path):
+                verify_snapshot(self._run, path)
+            elif path.name == QUORUM_STATE:
+                verify_quorum_state(self._run, path)
+            elif _PARTIAL_SNAPSHOT.fullmatch(path.name):
+                findings.add("leftover", path, "a snapshot that is being written, or was not completed")
+            else:
                 unknown.append(path.name)
         if unknown:
             replaced = " (indexes that --repair-index replaced)" if all(map(_REPLACED_INDEX.fullmatch, unknown)) else ""

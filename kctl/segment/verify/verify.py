@@ -16,6 +16,7 @@ from kctl.segment.format.checkpoints import (
     OFFSET_CHECKPOINTS,
     is_checkpoint,
 )
+from kctl.segment.format.quorum_state import QUORUM_STATE
 from kctl.segment.log.partition import (
     LEADER_EPOCHS,
     LEFTOVERS,
@@ -23,6 +24,7 @@ from kctl.segment.log.partition import (
     companions,
     holds_segments,
     is_folder,
+    is_kraft_snapshot,
     list_folder,
     next_segment,
     offset_of,
@@ -34,16 +36,23 @@ from kctl.segment.log.source import Source
 from kctl.segment.verify.context import CheckedCounts, Verification, VerifyOptions
 from kctl.segment.verify.epochs import EpochCheck
 from kctl.segment.verify.findings import FileProblem, FileProblems, Omitted, ProblemSeverity
+from kctl.segment.verify.kraft import (
+    CLEAN_SHUTDOWN,
+    log_options,
+    shut_down_cleanly,
+    verify_quorum_state,
+    verify_snapshot,
+)
 from kctl.segment.verify.log import LogCheck
-from kctl.segment.verify.log_dir import CLEAN_SHUTDOWN, LogDirs, read_meta_properties, read_offsets
-from kctl.segment.verify.log_facts import LOG_WINDOW_BYTES, Companions, LogOptions
+from kctl.segment.verify.log_dir import LogDirs, read_meta_properties, read_offsets
+from kctl.segment.verify.log_facts import LOG_WINDOW_BYTES, Companions
 from kctl.segment.verify.partition import READ_BY_NAME, PartitionCheck, read_epochs, read_snapshot, read_topic_id
 from kctl.segment.verify.segment import SegmentRole, count, verify_segment
 from kctl.segment.verify.transactions import LogTransactions
 
 _SEGMENT = (".log", ".index", ".timeindex", ".txnindex")
-# Logs with other names: files that a broker is about to remove, and KRaft snapshots (KIP-630).
-_OTHER_LOG = re.compile(r"\d{20}\.log\.(?:deleted|cleaned|swap)|\d{20}-\d{10}\.checkpoint|bootstrap\.checkpoint")
+# Logs that a broker is about to remove.
+_OLD_LOG = re.compile(r"\d{20}\.log\.(?:deleted|cleaned|swap)")
 
 
 @dataclass(frozen=True)
@@ -138,14 +147,12 @@ def _may_be_partition(path: Path) -> bool:
 
 def role_of(log: Path) -> SegmentRole:
     """Return the role of a single segment, by its neighbors in the folder."""
-    clean = (log.parent.absolute().parent / CLEAN_SHUTDOWN).exists()
-    return SegmentRole(active=next_segment(log) is None, clean=clean)
+    return SegmentRole(active=next_segment(log) is None, clean=shut_down_cleanly(log.absolute().parent))
 
 
 def _partition(run: Verification, path: Path) -> None:
     folder = read_partition(path)
-    clean = (path.absolute().parent / CLEAN_SHUTDOWN).exists()
-    PartitionCheck(run, folder, cleaned=False, clean_shutdown=clean).check()
+    PartitionCheck(run, folder, cleaned=False, clean_shutdown=shut_down_cleanly(path)).check()
 
 
 def _file(run: Verification, path: Path, segments: set[Path]) -> None:
@@ -155,8 +162,11 @@ def _file(run: Verification, path: Path, segments: set[Path]) -> None:
             segments.add(log)
             Source(path).close()  # raises if the file does not exist
             _segment(run, log)
-    elif _OTHER_LOG.fullmatch(path.name):
-        _other_log(run, path)
+    elif is_kraft_snapshot(path):
+        Source(path).close()
+        verify_snapshot(run, path)
+    elif _OLD_LOG.fullmatch(path.name):
+        _old_log(run, path)
     elif path.suffix == ".snapshot" and offset_of(path) is not None:
         Source(path).close()
         read_snapshot(run, offset_of(path) or 0, path)
@@ -179,15 +189,9 @@ def _segment(run: Verification, log: Path) -> None:
     verify_segment(run, files, log.parent, role_of(log), transactions, EpochCheck())
 
 
-def _other_log(run: Verification, path: Path) -> None:
-    base = offset_of(path) if ".log." in path.name else None
-    progress = run.options.progress
-    options = LogOptions(
-        deep=run.options.deep, max_message_bytes=run.options.max_message_bytes,
-        progress=None if progress is None else lambda checked_bytes: progress("", checked_bytes),
-    )  # fmt: skip
+def _old_log(run: Verification, path: Path) -> None:
     with Source(path, window_bytes=LOG_WINDOW_BYTES) as source:
-        count(run, LogCheck(source, base, run.findings, Companions(), options).run())
+        count(run, LogCheck(source, offset_of(path), run.findings, Companions(), log_options(run)).run())
 
 
 def _checkpoint(run: Verification, path: Path) -> None:
@@ -197,5 +201,7 @@ def _checkpoint(run: Verification, path: Path) -> None:
         read_topic_id(run, path)
     elif path.name == META_PROPERTIES:
         read_meta_properties(run, path)
+    elif path.name == QUORUM_STATE:
+        verify_quorum_state(run, path)
     else:
         read_offsets(run, path)

@@ -29,6 +29,7 @@ from kctl.segment.dump.kafka_text_options import KafkaTextOptions
 from kctl.segment.dump.query import Query
 from kctl.segment.dump.rows import BatchRow, RecordRow
 from kctl.segment.format.checkpoints import NAMES, BadCheckpoint, read_checkpoint
+from kctl.segment.format.release import Release
 from segment_fuzzing import (
     LIMIT,
     NAME,
@@ -157,10 +158,14 @@ def test_both_ways_are_compared(scratch: Scratch, monkeypatch: pytest.MonkeyPatc
 # --- keys and values through decoders, filters ----------------------------------------------------------------------
 
 PARSERS = {
-    "offsets": ("internal/kafka-2.8-consumer_offsets", internal_topics.offsets_text),
-    "transactions": ("internal/zk-3.9-transaction_state", internal_topics.transaction_text),
-    "metadata": ("internal/kraft-3.9-cluster_metadata", internal_topics.metadata_text),
-    "remote": ("internal/kraft-3.9-cluster_metadata", internal_topics.remote_text),
+    "offsets": ("internal/kafka-2.8-consumer_offsets", internal_topics.TEXTS["offsets"](Release.KAFKA_3_9)),
+    "transactions": ("internal/zk-3.9-transaction_state", internal_topics.TEXTS["transaction_log"](Release.KAFKA_3_9)),
+    "transactions of 4.4": (
+        "internal/zk-3.9-transaction_state",
+        internal_topics.TEXTS["transaction_log"](Release.KAFKA_4_4),
+    ),
+    "metadata": ("internal/kraft-3.9-cluster_metadata", internal_topics.TEXTS["cluster_metadata"](Release.KAFKA_4_4)),
+    "remote": ("internal/kraft-3.9-cluster_metadata", internal_topics.TEXTS["remote_log_metadata"](Release.KAFKA_4_4)),
     "long and double": ("v2/txn", parser(decoder("long"), decoder("double"))),
 }
 
@@ -282,7 +287,8 @@ def test_logs_that_indexes_do_not_fit(scratch: Scratch) -> None:
 def test_snapshots_of_kraft(scratch: Scratch) -> None:
     name = "00000000000000000031-0000000001.checkpoint"
     original = (DATA / "internal/kraft-3.9-cluster_metadata" / name).read_bytes()
-    options = KafkaTextOptions(deep=True, parser=internal_topics.metadata_text, max_message_bytes=LIMIT)
+    parse = internal_topics.TEXTS["cluster_metadata"](Release.KAFKA_4_4)
+    options = KafkaTextOptions(Release.KAFKA_4_4, deep=True, parser=parse, max_message_bytes=LIMIT)
 
     @inputs(300)
     @given(mutations(), st.booleans())
@@ -299,6 +305,8 @@ TEXTS = {
     "replication-offset-checkpoint": build.offset_checkpoint({("orders", 0): 17, ("a.b-c_d", 12): 2**40}),
     "meta.properties": b"#Sat\nversion=0\nbroker.id=1\ncluster.id=abc\n",
     "partition.metadata": b"version: 0\ntopic_id: 4xqNeCGTRHqDIUEbnWZeRQ",
+    "quorum-state": b'{"leaderId":1,"leaderEpoch":9,"votedId":-1,"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA",'
+    b'"data_version":1}',
 }
 
 
@@ -316,7 +324,7 @@ def test_checkpoint_files(name: str) -> None:
             except BadCheckpoint as exc:
                 rows, line = [], exc.line
         assert 1 <= line <= changed.count(b"\n") + 2
-        assert len(rows) <= changed.count(b"\n") + 1
+        assert len(rows) <= changed.count(b"," if name == "quorum-state" else b"\n") + 1
         assert json.loads(json.dumps(jsonable(rows))) == jsonable(rows)
 
     check()

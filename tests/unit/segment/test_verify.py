@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from control_records import snapshot
 from kctl.errors import NotAuthorized, NotFound, UsageError
 from kctl.segment.verify.context import VerifyOptions
 from kctl.segment.verify.findings import CODES, ProblemSeverity
@@ -220,7 +221,10 @@ def test_a_companion_stands_for_its_segment(tmp_path: Path) -> None:
         ("replication-offset-checkpoint", b"0\n1\n", {"checkpoint"}),
         (f"{7:020d}.snapshot", b"", {"snapshot"}),
         (f"{0:020d}.log.deleted", b"\1" * 90, {"batch_incomplete"}),
-        (f"{7:020d}-{1:010d}.checkpoint", PARTS[0], set()),
+        (f"{7:020d}-{1:010d}.checkpoint", PARTS[0], {"kraft_snapshot_header"}),
+        (f"{7:020d}-{1:010d}.checkpoint", snapshot(), set()),
+        (f"{7:020d}-{1:010d}.checkpoint", snapshot()[:-1], {"kraft_snapshot_footer"}),
+        ("quorum-state", b"{}", {"quorum_state"}),
     ],
 )
 def test_single_files(name: str, data: bytes, expected: set[str], tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def test_the_archive_has_kctl_and_its_packages(small: None, tmp_path: Path) -> N
     assert {
         "kctl/__init__.py", "kctl/protocol/client.py", "kctl/commands/app.py", "kctl/spark/sources.py",
         "kctl/spark/submit.py",
-        "kctl/segment/format/message_schemas.json", "crc32c/__init__.py",
+        "kctl/segment/format/messages_4.4.json", "crc32c/__init__.py",
     } <= names  # fmt: skip
     assert len(names) == archive.files
     assert not [name for name in names if "__pycache__" in name or name.startswith(("/", "..")) or ".." in name]

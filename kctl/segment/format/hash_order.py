@@ -1,6 +1,7 @@
-"""Reproduce the iteration order of scala.collection.mutable's HashSet and HashMap (Scala 2.13).
+"""Reproduce the iteration order of hash tables: of scala.collection.mutable (Scala 2.13), and of java.util.HashMap.
 
-DumpLogSegments prints the partitions of a transaction, and the files with mismatches, in this order.
+DumpLogSegments prints the partitions of a transaction, and the files with mismatches, in this order: in Scala's up to
+3.9, in Java's in Kafka 4.
 """
 
 from __future__ import annotations
@@ -26,6 +27,17 @@ def mutable_map_order(names: Sequence[str], *, put_again: bool = False) -> list[
     put_again: the last key was put twice, which grows the table like a new key.
     """
     return _in_buckets(names, [string_hash(name) for name in names], len(names) + put_again)
+
+
+def java_map_order(names: Sequence[str]) -> list[str]:
+    """Return distinct keys in the order of a java.util.HashMap into which they were put in this order.
+
+    Buckets with eight keys, which Java turns into trees, keep the order in nearly all cases.
+    """
+    size = _FIRST_TABLE
+    while len(names) > size * _LOAD:
+        size *= 2
+    return sorted(names, key=lambda name: _improved(string_hash(name)) & (size - 1))
 
 
 def _in_buckets(elements: Sequence[_Element], hashes: Sequence[int], puts: int) -> list[_Element]:
