@@ -29,6 +29,7 @@ CHANGES: dict[str, str] = {
     "leader elect": "topic, replicas",
     "leader balance": "topic, replicas",
     "broker loggers set": "logger",
+    **dict.fromkeys(("broker cordon", "broker uncordon"), "compares as `config set` does, by the same function"),
     "produce": "appends: records go to the topic that has the name, and to no other one once it has begun",
     "consume": "commits as a member of the group: the coordinator compares member and generation",
     "group reset-offsets": "topic, offset",

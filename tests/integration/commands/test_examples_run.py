@@ -44,6 +44,7 @@ ELSEWHERE = {
          "validate matrix"),
         "a cluster that may be broken: validate/test_scenarios.py",
     ),
+    **dict.fromkeys(("broker cordon", "broker uncordon"), "Kafka 4.3: kraft/test_eligible_and_cordoned.py"),
     "demo": "a cluster of its own: deploy/test_demo.py",
     "transaction describe": "an open transaction",
     "transaction abort": "an open transaction",
