@@ -141,7 +141,7 @@ def _eligible(diagnosis: Diagnosis) -> Table:
         Column("last_known_eligible", "LAST KNOWN ELR"),
     ]
     rows = diagnosis.eligible or ()
-    return Table(columns, jsonable(rows[:_SHOWN]), title=_title(rows, "with eligible leader replicas"))
+    return Table(columns, jsonable(rows[:_SHOWN]), title=_title(rows, "with eligible or last known leader replicas"))
 
 
 def _held_back(diagnosis: Diagnosis) -> Table:

@@ -26,9 +26,9 @@ _TOPICS_PER_REQUEST = 200
 class Eligible(NamedTuple):
     """The eligible leader replicas of a partition, as broker ids.
 
-    replicas: eligible now. last_known: the last eligible ones, whose brokers restarted without a clean shutdown. If
-    there is one, and no other replica is in sync or eligible, the controller elects it when its broker is up
-    (PartitionChangeBuilder.canElectLastKnownLeader).
+    replicas: eligible now. last_known: the last leader of a partition without one. A broker that restarts without a
+    clean shutdown is not eligible any more. If no replica is in sync or eligible, the controller elects the last known
+    leader when its broker is up (PartitionChangeBuilder.canElectLastKnownLeader).
     """
 
     replicas: tuple[int, ...] = ()

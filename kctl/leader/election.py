@@ -124,7 +124,7 @@ def plan_unclean(
         candidate = next(iter(in_sync or _last_known_leader(p, eligible_replicas, alive) or alive), None)
         reason = _reason_against_unclean(state, p, alive, eligible_replicas, ignore_eligible)
         result = ItemResult.SKIPPED if reason else ItemResult.WOULD_ELECT
-        plan.append(Election(p.topic, p.partition, None, candidate if alive else None, result, reason))
+        plan.append(Election(p.topic, p.partition, None, None if reason else candidate, result, reason))
     return plan
 
 

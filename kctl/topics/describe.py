@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from kctl.cluster.eligible import eligible_if_known
+from kctl.cluster.eligible import NONE_ELIGIBLE, eligible_if_known
 from kctl.cluster.reassignments import Moving, reassignments_if_known
 from kctl.cluster.topic_configs import ConfigEntry, ConfigSource, fetch_topic_configs, min_isr_in
 from kctl.cluster.topics import choose, hidden, not_seen
@@ -179,15 +179,24 @@ def _with_eligible(client: ClusterClient, topics: list[TopicDescription], doubts
     """Return the topics with their eligible leader replicas. Why these are unknown is appended to `doubts`."""
     if not topics:
         return topics
-    known = eligible_if_known(client, [TopicPartition(t.topic, p.partition) for t in topics for p in t.partitions])
+    # With all replicas in sync, there are no others that could be eligible.
+    known = eligible_if_known(
+        client,
+        [
+            TopicPartition(topic.topic, p.partition)
+            for topic in topics
+            for p in topic.partitions
+            if p.offline or len(p.isr) < len(p.replicas)
+        ],
+    )
+    if known is None:
+        return topics
     if isinstance(known, KctlError):
         doubts.append(known.message)
         return topics
-    if not known:
-        return topics
 
     def completed(topic: str, partition: PartitionDescription) -> PartitionDescription:
-        eligible = known[TopicPartition(topic, partition.partition)]
+        eligible = known.get(TopicPartition(topic, partition.partition), NONE_ELIGIBLE)
         return replace(partition, eligible=eligible.replicas, last_known_eligible=eligible.last_known)
 
     return [replace(each, partitions=tuple(completed(each.topic, p) for p in each.partitions)) for each in topics]

@@ -289,9 +289,16 @@ def test_eligible_replicas_are_described() -> None:
     fake = _with_eligible()
     fake.versions[ApiKey.DESCRIBE_TOPIC_PARTITIONS] = 0
     (topic,) = describing.describe_topics(fake.client, DescribeRequest()).topics
+    assert fake.sent["DescribeTopicPartitions"] == 1
     assert [(p.eligible, p.last_known_eligible) for p in topic.partitions] == [((), ()), ((2, 3), (3,))]
     assert [row["eligible"] for row in csv_rows([topic])] == [[], [2, 3]]
     assert [column.title for column in tables(topic)[0].columns][4:6] == ["ELR", "LAST KNOWN ELR"]
+    healthy = _with_eligible()
+    healthy.versions[ApiKey.DESCRIBE_TOPIC_PARTITIONS] = 0
+    healthy.topics["t"] = TopicState("t", False, None, (_FULL,))
+    (in_sync,) = describing.describe_topics(healthy.client, DescribeRequest()).topics
+    assert in_sync.partitions[0].eligible == ()
+    assert healthy.sent["DescribeTopicPartitions"] == 0, "no other replica can be eligible"
     fine = with_problems(topic, [PartitionProblem.UNAVAILABLE])
     assert "ELR" not in [column.title for column in tables(fine)[0].columns], "it is shown only where there is one"
 
