@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 app = CommandGroup()
 app.group_of("loggers", "kctl.commands.broker.loggers")
+app.command_of("cordon", "kctl.commands.broker.cordon")
+app.command_of("uncordon", "kctl.commands.broker.cordon")
 app.command_of("unregister", "kctl.commands.broker.unregister")
 
 Ids = Annotated[list[int] | None, typer.Argument(metavar="[ID]…", help="Broker ids (default: all brokers).")]
@@ -111,6 +113,7 @@ def log_dirs(
     """Show log dirs: their replicas and disk usage.
 
     SIZE is the size of the replicas. USABLE, TOTAL and USED describe the disk, including data of other programs.
+    CORDONED is shown if a log dir is cordoned: it receives no new replicas.
 
     # Show the log dirs of brokers 1 and 2
     kctl broker log-dirs 1 2

@@ -32,11 +32,12 @@ def broker_table(rows: Sequence[BrokerSummary]) -> Table:
         Column("used_percent", "DISK", show=_percent, align="right"),
         Column("log_dir_count", "LOG DIRS", align="right", wide=True),
         Column("offline_log_dirs", "OFFLINE DIRS", align="right", style=alarm("offline_log_dirs")),
+        Column("cordoned_log_dirs", "CORDONED DIRS", align="right", style=alarm("cordoned_log_dirs")),
         Column("release", "RELEASE"),
     ]
     cells = [{**row, "address": _address(row)} for row in jsonable(rows)]
-    if not any(row["offline_log_dirs"] for row in cells):
-        columns = [column for column in columns if column.key != "offline_log_dirs"]
+    hidden = {key for key in ("offline_log_dirs", "cordoned_log_dirs") if not any(row[key] for row in cells)}
+    columns = [column for column in columns if column.key not in hidden]
     return Table(columns, cells, empty="no brokers")
 
 
@@ -103,10 +104,11 @@ def log_dir_table(rows: Sequence[LogDirRow], *, with_broker: bool = True) -> Tab
         Column("usable_bytes", "USABLE", show=format_size, align="right"),
         Column("total_bytes", "TOTAL", show=format_size, align="right"),
         Column("used_percent", "USED", show=_percent, align="right"),
+        Column("cordoned", show=lambda value: "yes" if value else "", style=alarm("cordoned")),
         Column("error", "OFFLINE", style=alarm("error")),
     ]
     cells = jsonable(rows)
-    hidden = {key for key in ("future_replicas", "error") if not any(row[key] for row in cells)}
+    hidden = {key for key in ("future_replicas", "cordoned", "error") if not any(row[key] for row in cells)}
     if not with_broker:
         hidden.add("broker")
     return Table([column for column in columns if column.key not in hidden], cells, empty="no log dirs")

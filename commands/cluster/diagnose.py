@@ -78,7 +78,10 @@ def _watch(client: ClusterClient, first: ClusterState, seconds: float) -> list[I
 
 
 def _tables(diagnosis: Diagnosis, omitted: Collection[Suspect]) -> list[Table]:
-    tables = (_suspects(diagnosis, omitted), _partitions(diagnosis), _held_back(diagnosis), _changes(diagnosis))
+    tables = (
+        _suspects(diagnosis, omitted), _partitions(diagnosis), _eligible(diagnosis), _held_back(diagnosis),
+        _changes(diagnosis),
+    )  # fmt: skip
     return [table for table in tables if table.rows]
 
 
@@ -127,6 +130,18 @@ def _partitions(diagnosis: Diagnosis) -> Table:
 def _some(names: tuple[str, ...]) -> str:
     more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
     return ", ".join(names[:_SHOWN]) + more
+
+
+def _eligible(diagnosis: Diagnosis) -> Table:
+    columns = [
+        Column("topic", name=True),
+        Column("partition", align="right"),
+        Column("leader", align="right"),
+        Column("eligible", "ELR"),
+        Column("last_known_eligible", "LAST KNOWN ELR"),
+    ]
+    rows = diagnosis.eligible or ()
+    return Table(columns, jsonable(rows[:_SHOWN]), title=_title(rows, "with eligible or last known leader replicas"))
 
 
 def _held_back(diagnosis: Diagnosis) -> Table:

@@ -14,9 +14,9 @@ from kctl.commands.terminal.invocation import Invocation
 from kctl.commands.terminal.output import Column, Table, jsonable
 
 if TYPE_CHECKING:
+    from kctl.cluster.eligible import Eligible
     from kctl.cluster.unchanged import Basis
     from kctl.leader.election import Election
-    from kctl.leader.eligible import Eligible
     from kctl.leader.losses import UncleanLoss
     from kctl.leader.operations import UncleanElection
     from kctl.model import ClusterState, PartitionState, TopicPartition

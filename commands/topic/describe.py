@@ -56,7 +56,8 @@ def describe(
 ) -> None:
     """Describe topics: leaders, replicas, ISR, non-default configs.
 
-    Health filters are combined with OR, and include partitions of internal topics.
+    Health filters are combined with OR, and include partitions of internal topics. ELR (KRaft, shown if not empty) are
+    eligible leader replicas: out of sync, but with all committed records.
 
     # Show the partitions at risk, in all topics
     kctl topic describe --under-replicated --at-min-isr
@@ -107,10 +108,10 @@ def _rows(topic: TopicDescription, at_min_isr: bool = False) -> list[dict[str, A
 
 
 def csv_rows(topics: Sequence[TopicDescription]) -> list[dict[str, Any]]:
-    """Return one row per partition, for CSV, without columns that were not requested."""
+    """Return one row per partition, for CSV, without columns that were not requested or are not supported."""
     rows = [{"topic": topic.topic, **row} for topic in topics for row in jsonable(topic.partitions)]
-    sizes = ("size_bytes", "leader_size_bytes")
-    unrequested = {key for key in sizes if all(row[key] is None for row in rows)}
+    optional = ("size_bytes", "leader_size_bytes", "eligible", "last_known_eligible")
+    unrequested = {key for key in optional if all(row[key] is None for row in rows)}
     return [{k: v for k, v in row.items() if k not in unrequested and (k, v) != ("offsets", None)} for row in rows]
 
 
@@ -123,6 +124,8 @@ def _columns(topics: Sequence[TopicDescription]) -> list[Column]:
         Column("replicas"),
         Column("isr", "ISR"),
     ]
+    if any(p.eligible or p.last_known_eligible for topic in topics for p in topic.partitions):
+        columns += [Column("eligible", "ELR"), Column("last_known_eligible", "LAST KNOWN ELR")]
     if has_sizes:
         columns.append(Column("size_bytes", "SIZE", show=format_size, align="right"))
         columns.append(Column("leader_size_bytes", "ONE COPY", show=format_size, align="right", wide=True))

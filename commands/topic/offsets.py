@@ -27,8 +27,8 @@ def offsets(
         str,
         typer.Option(
             metavar="WHEN",
-            help="latest, earliest, max-timestamp, earliest-local, latest-tiered, or a time: ISO 8601 (UTC if no "
-            "zone is given), or a duration ago, e.g. -2h.",
+            help="latest, earliest, max-timestamp, earliest-local, latest-tiered, earliest-pending-upload, or a time: "
+            "ISO 8601 (UTC if no zone is given), or a duration ago, e.g. -2h.",
         ),
     ] = "latest",
     internal: Annotated[bool, INTERNAL] = False,

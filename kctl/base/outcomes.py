@@ -33,6 +33,7 @@ class ItemResult(str, Enum):
     WOULD_BE_KILLED = "would be killed", Effect.PLANNED
     WOULD_BE_REMOVED = "would be removed", Effect.PLANNED
     WOULD_CLONE = "would clone", Effect.PLANNED
+    WOULD_CORDON = "would cordon", Effect.PLANNED
     WOULD_CREATE = "would create", Effect.PLANNED
     WOULD_DELETE = "would delete", Effect.PLANNED
     WOULD_ELECT = "would elect", Effect.PLANNED
@@ -45,6 +46,7 @@ class ItemResult(str, Enum):
     WOULD_START = "would start", Effect.PLANNED
     WOULD_STOP = "would stop", Effect.PLANNED
     WOULD_SUBTRACT = "would subtract", Effect.PLANNED
+    WOULD_UNCORDON = "would uncordon", Effect.PLANNED
     WOULD_UNSET = "would unset", Effect.PLANNED
     WOULD_WRITE = "would write", Effect.PLANNED
 
@@ -54,6 +56,7 @@ class ItemResult(str, Enum):
     APPENDED = "appended", Effect.DONE
     CHANGED_BY_OTHERS = "changed by others", Effect.DONE
     CLONED = "cloned", Effect.DONE
+    CORDONED = "cordoned", Effect.DONE
     CREATED = "created", Effect.DONE
     DELETED = "deleted", Effect.DONE
     ELECTED = "elected", Effect.DONE
@@ -72,6 +75,7 @@ class ItemResult(str, Enum):
     STARTED = "started", Effect.DONE
     STOPPED = "stopped", Effect.DONE
     SUBTRACTED = "subtracted", Effect.DONE
+    UNCORDONED = "uncordoned", Effect.DONE
     UNSET = "unset", Effect.DONE
     WRITTEN = "written", Effect.DONE
 
@@ -115,10 +119,12 @@ class ItemResult(str, Enum):
 _DONE = {
     ItemResult.WOULD_ADD: ItemResult.ADDED,
     ItemResult.WOULD_APPEND: ItemResult.APPENDED,
+    ItemResult.WOULD_CORDON: ItemResult.CORDONED,
     ItemResult.WOULD_REMOVE: ItemResult.REMOVED,
     ItemResult.WOULD_REPLACE: ItemResult.REPLACED,
     ItemResult.WOULD_SET: ItemResult.SET,
     ItemResult.WOULD_SUBTRACT: ItemResult.SUBTRACTED,
+    ItemResult.WOULD_UNCORDON: ItemResult.UNCORDONED,
     ItemResult.WOULD_UNSET: ItemResult.UNSET,
 }
 

@@ -19,7 +19,8 @@ class LogDirRow:
     """A log dir.
 
     size_bytes: of its replicas. usable_bytes, total_bytes, used_percent: of its disk, including data of other programs;
-    None on brokers before 3.3. future_replicas: copies that are being moved to this log dir. error: why it is offline.
+    None on brokers before 3.3. future_replicas: copies that are being moved to this log dir. cordoned: receives no new
+    replicas (KIP-1066). error: why it is offline.
     """
 
     broker: int
@@ -30,6 +31,7 @@ class LogDirRow:
     usable_bytes: int | None
     total_bytes: int | None
     used_percent: float | None
+    cordoned: bool
     error: str | None
 
 
@@ -82,6 +84,7 @@ def log_dir_rows(log_dirs: Mapping[int, Sequence[LogDir]]) -> list[LogDirRow]:
             usable_bytes=log_dir.usable_bytes,
             total_bytes=log_dir.total_bytes,
             used_percent=used_percent(log_dir),
+            cordoned=log_dir.cordoned,
             error=log_dir.error,
         )
         for node in sorted(log_dirs)

@@ -27,8 +27,8 @@ class BrokerSummary:
 
     host, port, rack: None if the broker is down and its address is unknown. is_controller: with KRaft, True if the
     active controller has this id; None: unknown. leaders, replica_count, not_in_sync: over all topics; None if some
-    topics are hidden. size_bytes: of all replicas. used_percent: of the fullest disk. release: see release_of. None:
-    unreadable, see error.
+    topics are hidden. size_bytes: of all replicas. used_percent: of the fullest disk. release: see release_of.
+    cordoned_log_dirs: log dirs that receive no new replicas. None: unreadable, see error.
     """
 
     broker: int
@@ -44,6 +44,7 @@ class BrokerSummary:
     used_percent: float | None
     log_dir_count: int | None
     offline_log_dirs: int | None
+    cordoned_log_dirs: int | None
     release: str | None
     error: str | None
 
@@ -193,6 +194,7 @@ def _summary(node: int, facts: BrokerFacts, counts: _PartitionCounts) -> BrokerS
         used_percent=max(used, default=None),
         log_dir_count=None if rows is None else len(rows),
         offline_log_dirs=None if rows is None else sum(row.error is not None for row in rows),
+        cordoned_log_dirs=None if rows is None else sum(row.cordoned for row in rows),
         release=_release(node, facts),
         error=_error(node, facts),
     )

@@ -41,9 +41,15 @@ class OffsetSpec(IntEnum):
     MAX_TIMESTAMP = -3  # the record with the largest timestamp (KIP-734, brokers ≥ 3.0)
     EARLIEST_LOCAL = -4  # the first offset on the leader's disk, without tiered storage (KIP-405, ≥ 3.6)
     LATEST_TIERED = -5  # the last offset in tiered storage (KIP-1005, ≥ 3.9)
+    EARLIEST_PENDING_UPLOAD = -6  # the first offset that is not yet in tiered storage (KIP-1023, ≥ 4.2)
 
 
-_LIST_VERSIONS = {OffsetSpec.MAX_TIMESTAMP: 7, OffsetSpec.EARLIEST_LOCAL: 8, OffsetSpec.LATEST_TIERED: 9}
+_LIST_VERSIONS = {
+    OffsetSpec.MAX_TIMESTAMP: 7,
+    OffsetSpec.EARLIEST_LOCAL: 8,
+    OffsetSpec.LATEST_TIERED: 9,
+    OffsetSpec.EARLIEST_PENDING_UPLOAD: 11,
+}
 
 
 class ListedOffset(NamedTuple):

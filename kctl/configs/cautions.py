@@ -1,16 +1,19 @@
-"""Side effects of config changes: data loss, rejected writes."""
+"""Side effects of config changes: data loss, rejected writes, eligible leader replicas that are forgotten."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from kctl.base.config_values import comparable, items, same
 from kctl.base.outcomes import ItemResult
 from kctl.base.text import counted
+from kctl.cluster.eligible import eligible_if_known
 from kctl.configs.change import ChangedConfig, ConfigPlan
+from kctl.errors import KctlError
 
 if TYPE_CHECKING:
+    from kctl.model import TopicState
     from kctl.protocol.client import ClusterClient
 
 _LIMITS = {
@@ -25,13 +28,38 @@ _MIN_ISR = "min.insync.replicas"
 
 
 def cautions(client: ClusterClient, plan: ConfigPlan) -> list[str]:
-    """Return warnings about planned changes; reads the topic's replication factor if needed."""
-    factor = None
-    if plan.resource.kind == "topic" and any(row.name == _MIN_ISR for row in plan.rows):
-        topic = client.metadata([plan.resource.name]).topics.get(plan.resource.name)
-        factor = min((len(p.replicas) for p in topic.partitions), default=None) if topic else None
-    messages = (caution_of(row, factor) for row in plan.rows if row.result is not ItemResult.UNCHANGED)
-    return [message for message in messages if message]
+    """Return warnings about planned changes; reads the topic's replicas, or those of all topics, if needed."""
+    factor, cleared = None, None
+    kind, changed = plan.resource.kind, {row.name for row in plan.rows if row.result is not ItemResult.UNCHANGED}
+    if _MIN_ISR in changed and kind in {"topic", "brokers"}:
+        topics = client.metadata([plan.resource.name] if kind == "topic" else None).topics
+        cleared = eligible_caution(client, topics.values())
+        if kind == "topic":
+            replicas = [len(p.replicas) for topic in topics.values() for p in topic.partitions]
+            factor = min(replicas, default=None)
+    messages = [caution_of(row, factor) for row in plan.rows if row.result is not ItemResult.UNCHANGED]
+    return [message for message in (*messages, cleared) if message]
+
+
+def eligible_caution(client: ClusterClient, topics: Iterable[TopicState]) -> str | None:
+    """Return the warning about a change of min.insync.replicas of these topics; None: no warning.
+
+    The controller then forgets the eligible leader replicas of the topics
+    (ConfigurationControlManager.createClearElrRecordsAsNeeded). Only under-replicated partitions have any.
+    """
+    partitions = [p.tp for topic in topics for p in topic.partitions if p.under_replicated]
+    known = eligible_if_known(client, partitions) if partitions else None
+    if known is None or isinstance(known, KctlError):
+        return None
+    affected = sorted(tp for tp, each in known.items() if each.replicas)
+    if not affected:
+        return None
+    more = f" and {len(affected) - 3:,} more" if len(affected) > 3 else ""
+    return (
+        f"{_MIN_ISR} is changed: Kafka forgets the eligible leader replicas (ELR) of "
+        f"{', '.join(map(str, affected[:3]))}{more}; a partition without a leader may then lose records. "
+        "Start the brokers that are down first"
+    )
 
 
 def caution_of(row: ChangedConfig, replication_factor: int | None = None) -> str | None:

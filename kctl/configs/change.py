@@ -15,6 +15,7 @@ from kctl.base.config_values import fault_of, items, same
 from kctl.base.deadline import Deadline
 from kctl.base.outcomes import ItemResult
 from kctl.cluster.config_resources import Resource
+from kctl.cluster.topic_configs import MIN_ISR
 from kctl.configs.describe import UNKNOWN_TYPE, by_name, describe, describe_brokers_on_each, describe_each
 from kctl.configs.dynamic import Items, alter_dynamic
 from kctl.configs.keys import find_key, unknown
@@ -107,8 +108,24 @@ def plan_changes(
     if todo:
         failed = alter_dynamic(client, {resource: _changes(todo)}, validate_only=True)
         for error in failed.values():
-            raise _without_secrets(error, todo, before)
+            raise _with_min_isr_hint(_without_secrets(error, todo, before), resource, todo)
     return ConfigPlan(resource, rows, todo, before)
+
+
+def _with_min_isr_hint(error: KctlError, resource: Resource, edits: Sequence[Edit]) -> KctlError:
+    """Return the error with the place where min.insync.replicas is set with eligible leader replicas (KIP-966).
+
+    There is then one value for all brokers, which cannot be removed, and brokers have no value of their own
+    (ConfigurationControlManager.isDisallowedBrokerMinIsrTransition, isDisallowedClusterMinIsrTransition).
+    """
+    of_min_isr = [edit.operation for edit in edits if edit.name == MIN_ISR]
+    if not of_min_isr or error.reason != Refused.code:
+        return error
+    if resource.kind == "broker":
+        error.hint = f"set it for all brokers: `kctl config set brokers {MIN_ISR}=N`"
+    elif resource.kind == "brokers" and "unset" in of_min_isr:
+        error.hint = f"set another value: `kctl config set brokers {MIN_ISR}=N`; Kafka's default is 1"
+    return error
 
 
 def _check_appended(

@@ -257,7 +257,8 @@ RULES = (
         "Kafka's documentation, min.insync.replicas; KIP-966",
         "First raise topics with fewer than 3 replicas (`kctl topic reassign plan --replication-factor 3 --topic "
         "NAME`), or give them their own min.insync.replicas. Then run `kctl config set brokers "
-        "min.insync.replicas=2`.",
+        "min.insync.replicas=2`. With eligible leader replicas (Kafka 4, KIP-966), this is the only place: Kafka "
+        "ignores the value in server.properties.",
         per_broker(_default_min_isr),
     ),
     Rule(

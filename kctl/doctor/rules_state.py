@@ -71,7 +71,8 @@ RULES = (
     _rule(
         "offline_partitions", Severity.ERROR, "Partitions have no leader",
         "Clients cannot read or write these partitions until an in-sync replica is back.",
-        "Start the brokers that have the replicas: `kctl topic list --unavailable`.",
+        "Start the brokers that have the replicas: `kctl topic describe --unavailable`. If the column ELR is shown "
+        "(Kafka 4, KIP-966), start those brokers first: they have every committed record.",
     ),
     _rule(
         "under_min_isr_partitions", Severity.ERROR, "Partitions have fewer in-sync replicas than min.insync.replicas",

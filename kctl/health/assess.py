@@ -6,6 +6,7 @@ from kctl.cluster.topics import hidden
 from kctl.errors import KctlError, NotAuthorized
 from kctl.health.brokers import check_brokers, check_controller, check_leaders, check_replicas, missing_brokers
 from kctl.health.disks import check_disks, check_log_dirs
+from kctl.health.eligible import eligible_rows
 from kctl.health.hidden import check_topics
 from kctl.health.model import CheckStatus, Facts, Health, HealthLimits
 from kctl.health.partitions import check_offline, check_under_min_isr, check_under_replicated, partitions_of
@@ -36,6 +37,7 @@ def assess(facts: Facts, limits: HealthLimits | None = None) -> Health:
         internal_topics=sum(hidden(topic) for topic in facts.state.topics.values()),
         partition_count=sum(1 for _ in partitions_of(facts.state)),
         checks=checks,
+        eligible=eligible_rows(facts.state, facts.eligible),
     )
 
 

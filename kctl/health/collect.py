@@ -1,10 +1,11 @@
-"""Collect the facts of the health rules in one pass: at most six round trips, each to all brokers at once."""
+"""Collect the facts of the health rules in one pass: at most seven round trips, each to all brokers at once."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from kctl.cluster.eligible import eligible_if_known
 from kctl.cluster.log_dirs import fetch_log_dirs
 from kctl.cluster.membership import fenced_brokers, read_views
 from kctl.cluster.reassignments import reassignments_if_known
@@ -12,6 +13,7 @@ from kctl.cluster.topic_configs import MIN_ISR, fetch_topic_configs, min_isr_in
 from kctl.errors import KctlError
 from kctl.health.hidden import hidden_topics
 from kctl.health.model import Facts
+from kctl.health.partitions import at_risk, partitions_of
 from kctl.model import ClusterState, TopicPartition
 from kctl.protocol.quorum import describe_quorum
 
@@ -31,15 +33,17 @@ def collect_facts(client: ClusterClient) -> Facts:
         responding = [node for node, view in views.items() if not isinstance(view, KctlError)]
         log_dirs = fetch_log_dirs(client, responding)
         suspects = {p.topic for topic in state.topics.values() for p in topic.partitions if p.under_replicated}
+        min_isr = min_isr_of(client, suspects, responding)
         return Facts(
             state=state,
             views=views,
             log_dirs=dict(log_dirs),
-            min_isr=min_isr_of(client, suspects, responding),
+            min_isr=min_isr,
             adding=adding_replicas(client, state) if suspects else {},
             quorum=_quorum(client),
             fenced=fenced_brokers(client),
             hidden=hidden_topics(client, state, log_dirs),
+            eligible=eligible_if_known(client, [p.tp for p in at_risk(partitions_of(state), min_isr)]),
         )
 
 

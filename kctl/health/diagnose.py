@@ -7,15 +7,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kctl.base.text import counted
+from kctl.cluster.eligible import eligible_if_known
 from kctl.cluster.log_dirs import LogDir, fetch_log_dirs
 from kctl.cluster.membership import fenced_brokers
 from kctl.errors import KctlError, NotHealthy
 from kctl.health.causes import Suspect, find_suspects, unhealthy
 from kctl.health.collect import adding_replicas, min_isr_of
+from kctl.health.eligible import EligibleReplicas, eligible_rows
 from kctl.health.held_back import HeldBack, find_held_back
 from kctl.health.hidden import hidden_line, hidden_topics
 from kctl.health.isr_changes import IsrChanges
-from kctl.health.partitions import adding_unknown, under_min_isr
+from kctl.health.partitions import adding_unknown, at_risk, under_min_isr
 from kctl.model import ClusterState, PartitionState, TopicPartition
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ class Diagnosis:
     partition_count: all partitions. offline, under_replicated: e.g. "orders-3", disjoint. under_min_isr: the
     under-replicated partitions that reject acks=all. held_back: records above the high watermark. watched_ms: how long
     ISRs were watched; None: not watched. isr_changes: the observed changes. failures: what could not be read, and why.
+    eligible: see Health.eligible.
     """
 
     partition_count: int
@@ -40,6 +43,7 @@ class Diagnosis:
     watched_ms: int | None
     isr_changes: tuple[IsrChanges, ...]
     failures: tuple[str, ...]
+    eligible: tuple[EligibleReplicas, ...] | None = None
 
     @property
     def healthy(self) -> bool:
@@ -81,6 +85,7 @@ def diagnose(
         log_dirs = fetch_log_dirs(client, state.brokers)
         fenced = fenced_brokers(client) if problems else {}
         min_isr = min_isr_of(client, {p.topic for p in problems if not p.offline}, state.brokers)
+        eligible = eligible_if_known(client, [p.tp for p in at_risk(problems, min_isr)])
         held_back, failures = find_held_back(client, state)
         hidden = hidden_topics(client, state, log_dirs)
     failures += [each.message for each in log_dirs.values() if isinstance(each, KctlError)]
@@ -90,6 +95,7 @@ def diagnose(
     failures += [each.message for each in min_isr.values() if isinstance(each, KctlError)]
     unknown = adding_unknown(adding) if any(not p.offline for p in problems) else None
     failures += [unknown] if unknown else []
+    failures += [eligible.message] if isinstance(eligible, KctlError) else []
     if isinstance(hidden, KctlError):
         failures.append(hidden.message)
     elif hidden:
@@ -105,6 +111,7 @@ def diagnose(
         watched_ms=watched_ms,
         isr_changes=tuple(changes),
         failures=tuple(dict.fromkeys(failures)),
+        eligible=eligible_rows(state, eligible),
     )
 
 

@@ -14,6 +14,7 @@ from kctl.model import Broker, ClusterState, TopicPartition
 if TYPE_CHECKING:
     from kctl.cluster.log_dirs import LogDir
     from kctl.cluster.membership import BrokerView
+    from kctl.health.eligible import EligibleByPartition, EligibleReplicas
     from kctl.protocol.quorum import Quorum
 
 
@@ -52,7 +53,7 @@ class Facts:
     state: from the first broker. views: each registered broker's view. log_dirs: with all replicas. min_isr: topic →
     min.insync.replicas, at least for topics with under-replicated partitions. quorum: None with ZooKeeper. fenced:
     brokers that are registered with a KRaft controller but not live. hidden: topics in log dirs that the user may not
-    describe.
+    describe. eligible: eligible leader replicas of the partitions at risk.
     """
 
     state: ClusterState
@@ -63,6 +64,7 @@ class Facts:
     quorum: Quorum | KctlError | None = None
     fenced: Mapping[int, Broker] | KctlError = field(default_factory=dict)
     hidden: Collection[str] | KctlError = ()
+    eligible: EligibleByPartition = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,8 @@ class Health:
     """The results of all checks.
 
     healthy: every check is OK or a warning. broker_count: live brokers. brokers_down: brokers that host replicas or are
-    registered, but are not live. topic_count: internal topics included.
+    registered, but are not live. topic_count: internal topics included. eligible: partitions without a leader or under
+    min.insync.replicas that have eligible leader replicas (KIP-966); None if the cluster does not support them.
     """
 
     healthy: bool
@@ -96,6 +99,7 @@ class Health:
     internal_topics: int
     partition_count: int
     checks: tuple[Check, ...]
+    eligible: tuple[EligibleReplicas, ...] | None = None
 
     @property
     def problems(self) -> list[Check]:

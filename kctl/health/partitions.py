@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from kctl.base.text import counted
 from kctl.errors import KctlError
+from kctl.health.eligible import brokers_to_start
 from kctl.health.model import Adding, Check, CheckStatus, Facts
 from kctl.model import ClusterState, PartitionState
 
@@ -35,6 +36,16 @@ def at_min_isr(p: PartitionState, min_isr: int) -> bool:
     return len(p.isr) == effective_min_isr(p, min_isr)
 
 
+def at_risk(partitions: Iterable[PartitionState], min_isr: Mapping[str, int | KctlError]) -> list[PartitionState]:
+    """Return the partitions that have no leader, or may have fewer than min.insync.replicas replicas in sync."""
+
+    def is_at_risk(p: PartitionState) -> bool:
+        minimum = min_isr.get(p.topic)
+        return p.offline or (p.under_replicated and not (isinstance(minimum, int) and not under_min_isr(p, minimum)))
+
+    return [p for p in partitions if is_at_risk(p)]
+
+
 def partitions_of(state: ClusterState) -> Iterable[PartitionState]:
     """Return all partitions, by topic."""
     return (p for name in sorted(state.topics) for p in state.topics[name].partitions)
@@ -54,8 +65,12 @@ def adding_unknown(adding: Adding) -> str | None:
 
 def check_offline(facts: Facts) -> Check:
     """Check for partitions without a leader, which cannot be read or written."""
-    offline = [str(p.tp) for p in partitions_of(facts.state) if p.offline]
-    return _counted("offline_partitions", offline, "without a leader", "every partition has a leader")
+    offline = [p for p in partitions_of(facts.state) if p.offline]
+    advice = brokers_to_start(facts.state, offline, facts.eligible)
+    problem = f"without a leader; {advice}" if advice else "without a leader"
+    reasons = (facts.eligible.message,) if offline and isinstance(facts.eligible, KctlError) else ()
+    names = [str(p.tp) for p in offline]
+    return _counted("offline_partitions", names, problem, "every partition has a leader", reasons=reasons)
 
 
 def check_under_replicated(facts: Facts) -> Check:

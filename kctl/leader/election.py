@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 from kctl.base.deadline import Deadline
 from kctl.base.outcomes import ItemResult
 from kctl.base.text import counted
+from kctl.cluster.eligible import NONE_ELIGIBLE, Eligible
 from kctl.cluster.partition_numbers import no_partition
 from kctl.errors import KctlError, NotHealthy, OperationFailed, OutcomeUnknown, Reason, Refused
 from kctl.health.leaders import not_preferred
-from kctl.leader.eligible import NONE_ELIGIBLE, Eligible
 from kctl.model import ClusterState, PartitionState, TopicPartition
 from kctl.protocol.partition_requests import PER_REQUEST
 from kctl.topics.elect import elect_leaders
@@ -120,11 +120,18 @@ def plan_unclean(
             continue
         alive = [node for node in p.replicas if node in state.brokers]
         in_sync = [node for node in alive if node in p.isr]
-        candidate = next(iter(in_sync or alive), None)
-        reason = _reason_against_unclean(state, p, alive, (eligible or {}).get(p.tp, NONE_ELIGIBLE), ignore_eligible)
+        eligible_replicas = (eligible or {}).get(p.tp, NONE_ELIGIBLE)
+        candidate = next(iter(in_sync or _last_known_leader(p, eligible_replicas, alive) or alive), None)
+        reason = _reason_against_unclean(state, p, alive, eligible_replicas, ignore_eligible)
         result = ItemResult.SKIPPED if reason else ItemResult.WOULD_ELECT
-        plan.append(Election(p.topic, p.partition, None, candidate if alive else None, result, reason))
+        plan.append(Election(p.topic, p.partition, None, None if reason else candidate, result, reason))
     return plan
+
+
+def _last_known_leader(p: PartitionState, eligible: Eligible, alive: Collection[int]) -> list[int]:
+    """Return the last known leader if the controller elects it before other replicas (Eligible.last_known)."""
+    alone = len(eligible.last_known) == 1 and not p.isr and not eligible.replicas
+    return [node for node in eligible.last_known if alone and node in alive]
 
 
 def _reason_against_unclean(

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kctl.base.outcomes import ItemResult
+from kctl.cluster.eligible import NONE_ELIGIBLE, Eligible
 from kctl.cluster.offsets import fetch_replica_ends
 from kctl.errors import KctlError
 from kctl.leader.election import Election
-from kctl.leader.eligible import NONE_ELIGIBLE, Eligible
 from kctl.model import ClusterState, TopicPartition
 
 if TYPE_CHECKING:
@@ -79,6 +79,10 @@ class UncleanLoss:
             text += (
                 f"; {'broker' if single else 'brokers'} {nodes} {'has' if single else 'have'} every committed record"
             )
+        last_known = [node for node in self.last_known_eligible if node in self.unreachable]
+        if last_known and not self.eligible:
+            nodes = ", ".join(map(str, last_known))
+            text += f"; broker {nodes} was the last leader and may have more: if possible, start it instead"
         return text
 
     def _evidence(self) -> str:

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 from kctl.base.outcomes import ItemResult
 from kctl.cluster import unchanged
+from kctl.cluster.eligible import Eligible, read_eligible, unchanged_eligible
 from kctl.cluster.unchanged import Basis
 from kctl.leader import balance as balancing
 from kctl.leader.balance import LeaderBalance
 from kctl.leader.election import Election, OnProgress, carry_out, plan_preferred, plan_unclean
-from kctl.leader.eligible import Eligible, read_eligible, unchanged_eligible
 from kctl.leader.losses import UncleanLoss, find_losses
 from kctl.model import ClusterState, PartitionState, TopicPartition
 

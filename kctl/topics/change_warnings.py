@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from kctl.base.text import some_of
-from kctl.configs.cautions import caution_of, cautions
+from kctl.cluster.topic_configs import MIN_ISR
+from kctl.configs.cautions import caution_of, cautions, eligible_caution
 from kctl.configs.change import ConfigPlan
 from kctl.model import ClusterState
 from kctl.topics.alter import ORDER_IS_LOST, AlteredTopic
@@ -27,6 +28,10 @@ def alter_warnings(client: ClusterClient, rows: Sequence[AlteredTopic], state: C
             caution = caution_of(config, factor) if config.result.planned else None
             if caution:
                 yield f"{row.topic}: {caution}"
+    of_min_isr = [row.topic for row in rows if any(c.name == MIN_ISR and c.result.planned for c in row.config_changes)]
+    cleared = eligible_caution(client, [state.topics[name] for name in of_min_isr])
+    if cleared:
+        yield cleared
     yield from loss_warnings(client, {row.topic: row.config_changes for row in rows}, state=state)
 
 

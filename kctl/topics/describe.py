@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from kctl.cluster.eligible import NONE_ELIGIBLE, eligible_if_known
 from kctl.cluster.reassignments import Moving, reassignments_if_known
 from kctl.cluster.topic_configs import ConfigEntry, ConfigSource, fetch_topic_configs, min_isr_in
 from kctl.cluster.topics import choose, hidden, not_seen
@@ -30,7 +31,8 @@ class PartitionDescription:
     under_min_isr: fewer in sync than min.insync.replicas (or than replicas, if fewer): acks=all is rejected.
     at_min_isr: exactly as many. None if the config is unreadable. adding_replicas, removing_replicas: of a
     reassignment; None: unknown. size_bytes: all replicas; leader_size_bytes: one; None if not requested or unknown.
-    offsets: None if not requested or unknown.
+    offsets: None if not requested or unknown. eligible, last_known_eligible: see kctl.cluster.eligible (KIP-966); None
+    if the cluster does not support eligible leader replicas, or if they are unknown.
     """
 
     partition: int
@@ -48,6 +50,8 @@ class PartitionDescription:
     size_bytes: int | None = None
     leader_size_bytes: int | None = None
     offsets: LogSpan | None = None
+    eligible: tuple[int, ...] | None = None
+    last_known_eligible: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +147,7 @@ def describe_topics(client: ClusterClient, request: DescribeRequest) -> Describe
     if request.problems:
         topics = [topic for topic in (with_problems(topic, request.problems) for topic in topics) if topic.partitions]
     topics = _measured(client, state, topics, failures, size=request.size, offsets=request.offsets)
+    topics = _with_eligible(client, topics, doubts)
     if any(p.adding_replicas is None for topic in topics for p in topic.partitions):
         doubts.append("unknown whether partitions are being reassigned: the controller did not report it")
     return DescribedTopics(topics, doubts, failures)
@@ -168,6 +173,33 @@ def _measured(
         failures += lacking
         topics = [with_offsets(topic, spans) for topic in topics]
     return topics
+
+
+def _with_eligible(client: ClusterClient, topics: list[TopicDescription], doubts: list[str]) -> list[TopicDescription]:
+    """Return the topics with their eligible leader replicas. Why these are unknown is appended to `doubts`."""
+    if not topics:
+        return topics
+    # With all replicas in sync, there are no others that could be eligible.
+    known = eligible_if_known(
+        client,
+        [
+            TopicPartition(topic.topic, p.partition)
+            for topic in topics
+            for p in topic.partitions
+            if p.offline or len(p.isr) < len(p.replicas)
+        ],
+    )
+    if known is None:
+        return topics
+    if isinstance(known, KctlError):
+        doubts.append(known.message)
+        return topics
+
+    def completed(topic: str, partition: PartitionDescription) -> PartitionDescription:
+        eligible = known.get(TopicPartition(topic, partition.partition), NONE_ELIGIBLE)
+        return replace(partition, eligible=eligible.replicas, last_known_eligible=eligible.last_known)
+
+    return [replace(each, partitions=tuple(completed(each.topic, p) for p in each.partitions)) for each in topics]
 
 
 def describe_chosen(client: ClusterClient, state: ClusterState, chosen: Sequence[TopicState]) -> list[TopicDescription]:

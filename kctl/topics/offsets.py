@@ -29,6 +29,7 @@ SPECS = {
     "max-timestamp": OffsetSpec.MAX_TIMESTAMP,
     "earliest-local": OffsetSpec.EARLIEST_LOCAL,
     "latest-tiered": OffsetSpec.LATEST_TIERED,
+    "earliest-pending-upload": OffsetSpec.EARLIEST_PENDING_UPLOAD,
 }  # as in kafka-get-offsets --time, which also accepts their numbers
 _NUMBERS = {str(int(spec)): spec for spec in SPECS.values()}
 

@@ -31,6 +31,7 @@ CHANGES: dict[str, str] = {
     "feature upgrade": "levels",
     "feature downgrade": "levels",
     "broker loggers set": "logger",
+    **dict.fromkeys(("broker cordon", "broker uncordon"), "compares as `config set` does, by the same function"),
     "produce": "appends: records go to the topic that has the name, and to no other one once it has begun",
     "consume": "commits as a member of the group: the coordinator compares member and generation",
     "group reset-offsets": "topic, offset",

@@ -8,21 +8,20 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from kctl_testing import free_ports
-from kraft_broker import VERSION
 from kraft_process import KraftProcess
 
 
 class KraftNodes:
-    """Brokers 1 to `count`. bootstrap: of broker 1, which must stay up: it is the only controller."""
+    """Brokers 1 to `count` with two log dirs each. bootstrap: of broker 1, the only controller, which must stay up."""
 
     def __init__(self, folder: Path, count: int) -> None:
         from kctl.deploy.runtime.java import find_java
-        from kctl.deploy.runtime.runtime import ensure_runtime
+        from kctl.deploy.runtime.runtime import KRAFT_VERSION, ensure_runtime
 
         *ports, self._controller = free_ports(count + 1)
         self._ports = dict(enumerate(ports, start=1))
         self.bootstrap = f"127.0.0.1:{self._ports[1]}"
-        libs, java = ensure_runtime(VERSION).libs, find_java().executable
+        libs, java = ensure_runtime(KRAFT_VERSION).libs, find_java().executable
         self._nodes = {
             node: KraftProcess(folder / str(node), java, libs, self._settings(folder / str(node), node), [port])
             for node, port in self._ports.items()
@@ -32,6 +31,13 @@ class KraftNodes:
     def start(self, node: int) -> None:
         self._nodes[node].folder.mkdir(parents=True, exist_ok=True)
         self._running[node] = self._nodes[node].start()
+
+    def launch(self, node: int) -> None:
+        """Start a broker without waiting for it."""
+        self._running[node] = self._nodes[node].launch()
+
+    def log_dirs(self, node: int) -> list[str]:
+        return [str(self._nodes[node].folder / name) for name in ("data-1", "data-2")]
 
     def kill(self, node: int) -> None:
         process = self._running.pop(node)
@@ -59,7 +65,7 @@ class KraftNodes:
             "controller.quorum.voters": f"1@127.0.0.1:{self._controller}",
             "controller.listener.names": "CONTROLLER",
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
-            "log.dirs": folder / "data",
+            "log.dirs": f"{folder}/data-1,{folder}/data-2",
             "auto.create.topics.enable": "false",
             "log.cleaner.dedupe.buffer.size": 8 * 2**20,
             "broker.session.timeout.ms": 3000,

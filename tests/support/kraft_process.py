@@ -44,6 +44,17 @@ class KraftProcess:
 
     def start(self) -> subprocess.Popen[bytes]:
         """Format its folder if new, start it, and wait until it responds. The caller kills it."""
+        process = self.launch()
+        try:
+            self._wait(process)
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
+        return process
+
+    def launch(self) -> subprocess.Popen[bytes]:
+        """Format its folder if new, and start it, without waiting. The caller kills it."""
         config = self.folder / "server.properties"
         config.write_text("".join(f"{key}={value}\n" for key, value in self.settings.items()))
         logging = self._logging()
@@ -56,17 +67,10 @@ class KraftProcess:
         )  # fmt: skip
         assert done.returncode == 0, done.stdout + done.stderr
         with self.log.open("wb") as log:
-            process = subprocess.Popen(
+            return subprocess.Popen(
                 [str(self.java), *logging, *flags, "kafka.Kafka", str(config)],
                 stdout=log, stderr=log, stdin=subprocess.DEVNULL,
             )  # fmt: skip
-        try:
-            self._wait(process)
-        except BaseException:
-            process.kill()
-            process.wait()
-            raise
-        return process
 
     def _logging(self) -> list[str]:
         log4j, log4j2 = self.folder / "log4j.properties", self.folder / "log4j2.properties"

@@ -59,6 +59,7 @@ ELSEWHERE: dict[str, str] = {
          "validate controller-loss", "validate quorum-loss", "validate all", "validate matrix"),
         "needs hooks: tests/integration/validate/test_hooks.py",
     ),
+    **dict.fromkeys(("broker cordon", "broker uncordon"), "needs Kafka 4.3; they ask as `config set` does"),
     "cluster export": "reads", "group export": "reads", "topic reassign plan": "reads", "spark snapshot": "reads",
     "history snapshot": "reads",
     **dict.fromkeys(("context use", "context add", "context import", "context remove"), "changes kctl's own config"),

@@ -83,7 +83,7 @@ def resolve(goals: Goals, cluster: PlanCluster) -> Roles:
     if receivers & cordoned:
         raise Refused(
             f"{_brokers(receivers & cordoned)} cordoned in all log dirs and can receive nothing",
-            hint=f"remove it from the goal, or run: kctl config unset broker/{min(receivers & cordoned)} {CORDONED}",
+            hint=f"remove it from the goal, or run: kctl broker uncordon {min(receivers & cordoned)}",
             reason=Reason.NOT_READY,
         )
     current_hosts = {cluster.brokers[i].id for replicas in set(cluster.replicas) for i in replicas}

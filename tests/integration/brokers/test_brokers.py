@@ -27,7 +27,8 @@ def test_list_and_describe(kctl: Kctl, cluster: TestCluster, topic: Callable[...
     rows = kctl.json("broker", "list")
     assert list(rows[0]) == [
         "broker", "host", "port", "rack", "state", "is_controller", "leaders", "replica_count", "not_in_sync",
-        "size_bytes", "used_percent", "log_dir_count", "offline_log_dirs", "release", "error",
+        "size_bytes", "used_percent", "log_dir_count", "offline_log_dirs", "cordoned_log_dirs",
+        "release", "error",
     ]  # fmt: skip
     assert [row["broker"] for row in rows] == list(cluster.broker_ids)
     assert [f"{row['host']}:{row['port']}" for row in rows] == cluster.bootstrap.split(",")
@@ -77,7 +78,7 @@ def test_log_dirs_as_kafkas_own_tool(
     dirs = kctl.json("broker", "log-dirs", "1", "2", "--topic", mine)
     assert list(dirs[0]) == [
         "broker", "log_dir", "replica_count", "future_replicas", "size_bytes", "usable_bytes", "total_bytes",
-        "used_percent", "error",
+        "used_percent", "cordoned", "error",
     ]  # fmt: skip
     assert {(row["broker"], row["log_dir"]) for row in dirs} == {
         (broker["broker"], log_dir["logDir"]) for broker in found["brokers"] for log_dir in broker["logDirs"]
@@ -213,8 +214,9 @@ def test_health(kctl: Kctl, cluster: TestCluster) -> None:
     found = kctl.json("cluster", "health", "--max-disk-percent", "100", "--wait", "--timeout", "60s", "--brokers", "3")
     assert list(found) == [
         "healthy", "cluster_id", "controller_id", "broker_count", "brokers_down", "topic_count", "internal_topics",
-        "partition_count", "checks",
+        "partition_count", "checks", "eligible",
     ]  # fmt: skip
+    assert found["eligible"] is None, "with ZooKeeper there are none"
     assert (found["healthy"], found["broker_count"]) == (True, 3)
     assert [check["check"] for check in found["checks"]] == [
         "brokers", "controller", "topics", "offline_partitions", "under_min_isr_partitions",
@@ -246,7 +248,7 @@ def test_diagnose_finds_nothing_on_a_healthy_cluster(
     found = json.loads(result.out)
     assert list(found) == [
         "partition_count", "offline", "under_replicated", "under_min_isr", "suspects", "held_back", "watched_ms",
-        "isr_changes", "failures",
+        "isr_changes", "failures", "eligible",
     ]  # fmt: skip
     assert found["watched_ms"] == 2000
     assert not [row for row in found["held_back"] if row["topic"] == mine]

@@ -46,6 +46,7 @@ ELSEWHERE = {
         "a cluster that may be broken: validate/test_scenarios.py",
     ),
     **dict.fromkeys(("feature list", "feature upgrade", "feature downgrade"), "KRaft: kraft/test_features.py"),
+    **dict.fromkeys(("broker cordon", "broker uncordon"), "Kafka 4.3: kraft/test_eligible_and_cordoned.py"),
     "demo": "a cluster of its own: deploy/test_demo.py",
     "transaction describe": "an open transaction",
     "transaction abort": "an open transaction",

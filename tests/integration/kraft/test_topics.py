@@ -19,8 +19,9 @@ def test_alter_truncate_clone_apply_delete(own_kctl: Kctl, kraft: str) -> None:
     assert [row["low_watermark"] for row in done] == [4]
     listed = kctl.json("topic", "list", "--match", "kraft-topics.*", "--size", "--count", *at)
     assert [(row["topic"], row["messages"]) for row in listed] == [("kraft-topics", 6), ("kraft-topics.copy", 10)]
-    (offsets,) = kctl.json("topic", "offsets", "kraft-topics", "--partitions", "0", "--time", "latest-tiered", *at)
-    assert offsets["offset"] is None
+    for spec in ("latest-tiered", "earliest-pending-upload"):
+        (offsets,) = kctl.json("topic", "offsets", "kraft-topics", "--partitions", "0", "--time", spec, *at)
+        assert offsets["offset"] is None
     wrong = kctl("topic", "alter", "kraft-topics", "--config", "retention.ms=soon", "--yes", *at)
     assert wrong.code == 4
     names = ("kraft-topics", "kraft-topics.copy")

@@ -44,8 +44,9 @@ def test_create_describe_delete(kctl: Kctl, name: str) -> None:
     assert list(first) == [
         "partition", "leader", "preferred_leader", "replicas", "isr", "offline_replicas", "adding_replicas",
         "removing_replicas", "under_replicated", "under_min_isr", "at_min_isr", "offline", "size_bytes",
-        "leader_size_bytes", "offsets",
+        "leader_size_bytes", "offsets", "eligible", "last_known_eligible",
     ]  # fmt: skip
+    assert (first["eligible"], first["last_known_eligible"]) == (None, None), "with ZooKeeper there are none"
     assert len(first["replicas"]) == 2
     assert first["leader"] == first["preferred_leader"] == first["replicas"][0]
     assert sorted(first["isr"]) == sorted(first["replicas"])

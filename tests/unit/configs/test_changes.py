@@ -15,7 +15,7 @@ from kctl.base.outcomes import ItemResult
 from kctl.cluster.config_resources import Resource, parse_resource
 from kctl.cluster.topic_configs import ConfigEntry, ConfigSource, fetch_topic_configs
 from kctl.commands.app import main
-from kctl.configs.cautions import caution_of
+from kctl.configs.cautions import caution_of, eligible_caution
 from kctl.configs.change import ChangedConfig, Edit, apply_changes, check, plan_changes
 from kctl.configs.describe import describe
 from kctl.configs.diff import differences, not_compared
@@ -37,6 +37,8 @@ from kctl.errors import (
     Refused,
     UsageError,
 )
+from kctl.model import PartitionState, TopicState
+from kctl.protocol.codes import ApiKey
 
 
 def config(
@@ -371,6 +373,25 @@ def test_values_of_new_topics(tmp_path: Path) -> None:
 def test_cautions(name: str, before: str | None, after: str | None, factor: int | None, caution: str | None) -> None:
     found = caution_of(ChangedConfig("topic/t", name, ItemResult.WOULD_SET, before, None, after, None, False), factor)
     assert (found is None) if caution is None else (found is not None and caution in found)
+
+
+@pytest.mark.parametrize(
+    ("isr", "eligible", "names"),
+    [((1,), [2], "ELR) of t-0; a partition"), ((1,), [], None), ((1, 2), [2], None)],
+)
+def test_a_change_of_the_minimum_forgets_eligible_replicas(
+    isr: tuple[int, ...], eligible: list[int], names: str | None
+) -> None:
+    topic = TopicState("t", False, None, (PartitionState("t", 0, 1, 0, (1, 2), isr),))
+    fake = FakeCluster([topic])
+    row = Answer(partition_index=0, eligible_leader_replicas=eligible, last_known_elr=[])
+    answer = Answer(topics=[Answer(error_code=0, name="t", partitions=[row])], next_cursor=None)
+    fake.always("DescribeTopicPartitions", answer)
+    assert eligible_caution(fake.client, [topic]) is None, "without support"
+    assert not fake.requests
+    fake.versions[ApiKey.DESCRIBE_TOPIC_PARTITIONS] = 0
+    caution = eligible_caution(fake.client, [topic])
+    assert (caution is None) if names is None else (names in (caution or ""))
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from health_testing import facts, partition, state
+from kctl.cluster.eligible import Eligible
 from kctl.cluster.log_dirs import LogDir, LogDirReplica
 from kctl.commands.cluster.diagnose import fine_leaders
 from kctl.errors import NotAuthorized
@@ -16,6 +17,7 @@ from kctl.health import diagnose as diagnosis
 from kctl.health import partitions as rules
 from kctl.health.causes import find_suspects, missing_replicas, unhealthy
 from kctl.health.diagnose import replica_places
+from kctl.health.eligible import EligibleReplicas, eligible_rows
 from kctl.health.isr_changes import IsrWatch
 from kctl.health.model import CheckStatus
 from kctl.model import Broker, TopicPartition
@@ -222,7 +224,7 @@ def test_a_diagnosis_says_what_it_was_not_told(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(diagnosis, "fetch_log_dirs", lambda *_: {})
     monkeypatch.setattr(diagnosis, "find_held_back", lambda *_: ([], []))
     monkeypatch.setattr(diagnosis, "min_isr_of", lambda *_: {"t": 3})
-    client: Any = SimpleNamespace(asking_silent_brokers_once=nullcontext)
+    client: Any = SimpleNamespace(asking_silent_brokers_once=nullcontext, api_version=lambda _: None)
     found = diagnosis.diagnose(client, state([partition("123", "12")]))
     assert found.under_replicated == ("t-0",)
     first, second = found.failures
@@ -247,7 +249,7 @@ def test_a_diagnosis_says_where_writers_are_refused(
         monkeypatch.setattr(diagnosis, name, lambda *_, answer=answer: answer)
     monkeypatch.setattr(diagnosis, "find_held_back", lambda *_: ([], []))
     monkeypatch.setattr(diagnosis, "min_isr_of", lambda *_: {"t": least})
-    client: Any = SimpleNamespace(asking_silent_brokers_once=nullcontext)
+    client: Any = SimpleNamespace(asking_silent_brokers_once=nullcontext, api_version=lambda _: None)
     rows = [partition("123", "12"), partition("123", "1", number=1), partition("12", "2", leader=-1, number=2)]
     found = diagnosis.diagnose(client, state(rows))
     assert (found.under_replicated, found.under_min_isr, found.failures) == (("t-0", "t-1"), refusing, failures)
@@ -263,7 +265,62 @@ def test_leaders_without_missing_replicas_are_omitted_if_a_broker_is_down(monkey
         monkeypatch.setattr(diagnosis, name, lambda *_, answer=answer: answer)
     monkeypatch.setattr(diagnosis, "find_held_back", lambda *_: ([], []))
     monkeypatch.setattr(diagnosis, "min_isr_of", lambda *_: {"t": 1})
-    client: Any = SimpleNamespace(asking_silent_brokers_once=nullcontext)
+    client: Any = SimpleNamespace(asking_silent_brokers_once=nullcontext, api_version=lambda _: None)
     rows = [partition("123", "13"), partition("231", "31", leader=3, number=1)]
     assert [row.broker for row in fine_leaders(diagnosis.diagnose(client, state(rows, alive="13")))] == [1, 3]
     assert fine_leaders(diagnosis.diagnose(client, state(rows))) == [], "broker 2 is up: its leaders may be the cause"
+
+
+# --- eligible leader replicas -----------------------------------------------------------------------------------------
+
+_NONE = partition("234", "", leader=-1)
+_SECOND = partition("234", "", leader=-1, number=1)
+_TOO_FEW = partition("234", "2", leader=2, number=2)
+_AT_MINIMUM = partition("234", "23", leader=2, number=3)
+
+
+@pytest.mark.parametrize(
+    ("min_isr", "at_risk"), [({"t": 2}, [0, 1, 2]), ({"t": NotAuthorized("no")}, [0, 1, 2, 3]), ({"t": 1}, [0, 1])]
+)
+def test_partitions_at_risk(min_isr: dict[str, Any], at_risk: list[int]) -> None:
+    found = rules.at_risk([_NONE, _SECOND, _TOO_FEW, _AT_MINIMUM, partition("1", "1", number=4)], min_isr)
+    assert [p.partition for p in found] == at_risk
+
+
+@pytest.mark.parametrize(
+    ("eligible", "summary"),
+    [
+        (None, "2 partitions without a leader"),
+        ({}, "2 partitions without a leader"),
+        ({0: Eligible((2, 3)), 1: Eligible((3,))}, ("2 partitions without a leader; start broker 3, "
+         "an eligible leader replica of all")),
+        ({0: Eligible((2,)), 1: Eligible((4,))}, ("2 partitions without a leader; start brokers 2, 4, "
+         "eligible leader replicas of all")),
+        ({0: Eligible((2,), (4,))}, ("2 partitions without a leader; start broker 2, "
+         "an eligible leader replica of 1 partition")),
+        ({0: Eligible((2,)), 1: Eligible((), (4,))}, ("2 partitions without a leader; start broker 2, an eligible "
+         "leader replica of 1 partition; start broker 4, the last known leader of 1 partition")),
+        ({0: Eligible((1,))}, "2 partitions without a leader"),  # it is up: the controller is about to elect it
+        (NotAuthorized("no"), "2 partitions without a leader"),
+    ],
+)  # fmt: skip
+def test_which_brokers_to_start(eligible: Any, summary: str) -> None:
+    known = eligible
+    if isinstance(eligible, dict):
+        known = {TopicPartition("t", number): each for number, each in eligible.items()}
+    found = facts(state([_NONE, _SECOND, _TOO_FEW], alive="1"), eligible=known)
+    check = rules.check_offline(found)
+    assert (check.status, check.summary) == (CheckStatus.PROBLEM, summary)
+    assert check.reasons == (("no",) if isinstance(eligible, NotAuthorized) else ())
+
+
+def test_rows_of_eligible_replicas() -> None:
+    cluster = state([_NONE, _SECOND, _TOO_FEW])
+    eligible = {_NONE.tp: Eligible(), _SECOND.tp: Eligible((3,), (2,)), _TOO_FEW.tp: Eligible((3, 4))}
+    assert eligible_rows(cluster, eligible) == (
+        EligibleReplicas("t", 1, None, (3,), (2,)), EligibleReplicas("t", 2, 2, (3, 4), ()),
+    )  # fmt: skip
+    assert eligible_rows(cluster, {}) == ()
+    assert eligible_rows(cluster, {TopicPartition("gone", 0): Eligible((3,))}) == ()
+    assert eligible_rows(cluster, None) is None
+    assert eligible_rows(cluster, NotAuthorized("no")) is None

@@ -1,102 +1,29 @@
-"""Eligible leader replicas (KIP-966): read page by page, and what an unclean election is in their presence.
+"""What an unclean election is in the presence of eligible leader replicas (KIP-966).
 
 A fake client, because a cluster with eligible leader replicas takes four brokers, two of which have died: that is in
-tests/integration/kraft/test_eligible_leaders.py.
+tests/integration/kraft/test_eligible_and_cordoned.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
 from types import SimpleNamespace as Answer
 from typing import Any, cast
 
 import pytest
 
+from kctl.cluster import eligible
+from kctl.cluster.eligible import Eligible, unchanged_eligible
 from kctl.commands.leader import unclean as leader_unclean
 from kctl.commands.terminal.invocation import Invocation
-from kctl.errors import KctlError, NotAuthorized, NotFound, NotSupported, OperationFailed, Refused
-from kctl.leader import eligible, operations
+from kctl.errors import KctlError, NotAuthorized, NotFound, Refused
+from kctl.leader import operations
 from kctl.leader.election import plan_unclean
-from kctl.leader.eligible import Eligible, read_eligible, unchanged_eligible
 from kctl.leader.losses import UncleanLoss
 from kctl.model import Broker, ClusterState, PartitionState, TopicPartition, TopicState
 from kctl.protocol.client import ClusterClient
 
-T0, T1, U0 = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)
-ROWS: dict[TopicPartition, tuple[list[int] | None, list[int] | None]] = {
-    T0: ([2, 3], None), T1: (None, [4]), U0: ([], []),
-}  # fmt: skip
-FOUND = {T0: Eligible((2, 3)), T1: Eligible((), (4,)), U0: Eligible()}
-
-
-class Pages:
-    """Answers with `page` partitions at a time, from the cursor on."""
-
-    def __init__(self, page: int, *, error: KctlError | None = None, code: int = 0, stuck: bool = False) -> None:
-        self.page, self.error, self.code, self.stuck = page, error, code, stuck
-        self.asked: list[tuple[list[str], tuple[str, int] | None]] = []
-
-    def send(self, request: Any) -> Any:
-        if self.error is not None:
-            raise self.error
-        cursor = request.cursor and (request.cursor.topic_name, request.cursor.partition_index)
-        names = [topic.name for topic in request.topics]
-        self.asked.append((names, cursor))
-        every = sorted((tp.topic, tp.partition) for tp in ROWS if tp.topic in names)
-        rest = [place for place in every if cursor is None or place >= cursor]
-        following = rest[self.page] if len(rest) > self.page else None
-        if self.stuck and cursor is not None:
-            following = cursor
-        topics = [
-            Answer(
-                error_code=self.code, name=name, partitions=[self._row(n, p) for n, p in rest[: self.page] if n == name]
-            )
-            for name in dict.fromkeys(name for name, _ in rest[: self.page])
-        ]
-        next_cursor = following and Answer(topic_name=following[0], partition_index=following[1])
-        return Answer(topics=topics, next_cursor=next_cursor)
-
-    def _row(self, topic: str, number: int) -> Any:
-        eligible, last = ROWS[TopicPartition(topic, number)]
-        return Answer(partition_index=number, eligible_leader_replicas=eligible, last_known_elr=last)
-
-
-def _read(pages: Pages, partitions: Collection[TopicPartition] = (T0, T1, U0)) -> Mapping[TopicPartition, Eligible]:
-    return read_eligible(cast(ClusterClient, pages), partitions)
-
-
-@pytest.mark.parametrize("page", [1, 2, 3, 2000])
-def test_read_in_pages(page: int) -> None:
-    pages = Pages(page)
-    assert _read(pages) == FOUND
-    assert len(pages.asked) == -(-3 // page)
-    assert pages.asked[0] == (["t", "u"], None)
-    assert all(cursor is None or cursor[0] in names for names, cursor in pages.asked)
-
-
-def test_only_what_was_asked_for() -> None:
-    pages = Pages(2000)
-    assert _read(pages, [T1, TopicPartition("t", 9)]) == {T1: FOUND[T1], TopicPartition("t", 9): Eligible()}
-    assert pages.asked == [(["t"], None)]
-    assert _read(pages, []) == {}
-    assert len(pages.asked) == 1, "an empty list would mean all topics"
-
-
-@pytest.mark.parametrize(
-    ("pages", "error"),
-    [
-        (Pages(1, code=29), NotAuthorized),
-        (Pages(1, stuck=True), OperationFailed),
-        (Pages(1, error=OperationFailed("no")), OperationFailed),
-    ],
-)
-def test_what_cannot_be_read_is_no_reason_to_elect(pages: Pages, error: type[KctlError]) -> None:
-    with pytest.raises(error):
-        _read(pages)
-
-
-def test_brokers_without_them_have_none() -> None:
-    assert _read(Pages(1, error=NotSupported("too old"))) == {}
+T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
+FOUND = {T0: Eligible((2, 3)), T1: Eligible((), (4,))}
 
 
 @pytest.mark.parametrize(
@@ -129,6 +56,25 @@ def test_no_other_replica_is_proposed(
 
 
 @pytest.mark.parametrize(
+    ("up", "isr", "eligible", "elected"),
+    [
+        ((3, 4), (), Eligible((), (4,)), 4),  # PartitionChangeBuilder.canElectLastKnownLeader
+        ((3,), (), Eligible((), (4,)), 3),
+        ((3, 4), (3,), Eligible((), (4,)), 3),
+        ((2, 3, 4), (), Eligible((), (3, 4)), 2),
+    ],
+)
+def test_the_last_known_leader_comes_first(
+    up: tuple[int, ...], isr: tuple[int, ...], eligible: Eligible, elected: int
+) -> None:
+    partition = PartitionState("t", 0, -1, 0, (2, 3, 4), isr)
+    brokers = {node: Broker(node, "h", 9092) for node in up}
+    state = ClusterState("c", 1, brokers, {"t": TopicState("t", False, None, (partition,))})
+    (row,) = plan_unclean(state, [partition], eligible={T0: eligible})
+    assert (row.result, row.elected) == ("would elect", elected)
+
+
+@pytest.mark.parametrize(
     ("end", "known", "eligible", "last_known", "lost"),
     [
         (50, 50, (), (), 0),
@@ -146,6 +92,7 @@ def test_losses_are_counted_by_them(
     loss = UncleanLoss("t", 0, 4, end, known, {4: end}, (2, 3), None, eligible, last_known)
     assert loss.known_lost == lost
     assert ("brokers 2, 3 have every committed record" in str(loss)) == bool(eligible)
+    assert ("broker 2 was the last leader" in str(loss)) == (last_known == (2,))
 
 
 @pytest.mark.parametrize(

@@ -168,7 +168,7 @@ def test_a_cordoned_broker_can_be_emptied_and_not_be_named_to_receive() -> None:
     assert receivers(plan) == {2}
     with pytest.raises(Refused, match="broker 2 is cordoned in all log dirs") as caught:
         planned(export([OPEN], [CORDONED]), Goals(add_brokers=frozenset({2})))
-    assert "kctl config unset broker/2 cordoned.log.dirs" in (caught.value.hint or "")
+    assert "kctl broker uncordon 2" in (caught.value.hint or "")
     with pytest.raises(Refused, match="no broker can receive a replica") as caught:
         planned(export([CORDONED]), Goals(balance=frozenset({BalanceGoal.REPLICAS})))
     assert "broker 1 is cordoned in all log dirs" in (caught.value.hint or "")

@@ -42,7 +42,9 @@ ONE = state([partition("12", "12")])
 @pytest.fixture
 def client(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """The client that commands get. Its metadata is ONE."""
-    result = SimpleNamespace(metadata=lambda *_: ONE, target=SimpleNamespace(name="c", protected=False))
+    result = SimpleNamespace(
+        metadata=lambda *_: ONE, api_version=lambda _: None, target=SimpleNamespace(name="c", protected=False)
+    )
     monkeypatch.setattr(Invocation, "connect", lambda _self, **_: nullcontext(result))
     return result
 

@@ -15,6 +15,7 @@ from kctl.cluster.reassignments import Moving
 from kctl.cluster.topic_configs import ConfigEntry, ConfigSource
 from kctl.commands.terminal.expect import check_pattern
 from kctl.commands.terminal.invocation import Invocation
+from kctl.commands.topic.describe import csv_rows, tables
 from kctl.errors import (
     KctlError,
     NotAuthorized,
@@ -27,8 +28,16 @@ from kctl.errors import (
 from kctl.health.collect import adding_replicas
 from kctl.model import ClusterState, PartitionState, TopicPartition, TopicState
 from kctl.protocol.client import ClusterClient
+from kctl.protocol.codes import ApiKey, ErrorCode
 from kctl.topics import describe as describing
-from kctl.topics.describe import PartitionProblem, describe, describe_chosen, has_problem, with_problems
+from kctl.topics.describe import (
+    DescribeRequest,
+    PartitionProblem,
+    describe,
+    describe_chosen,
+    has_problem,
+    with_problems,
+)
 from kctl.topics.listing import summaries
 from kctl.topics.offsets import failure_lines, parse_offset_spec
 from kctl.topics.rates import LogEnds, rates
@@ -172,7 +181,8 @@ def test_no_rate_without_an_earlier_look_at_the_same_log(before: LogEnds | None)
     ("text", "place"),
     [
         ("latest", -1), ("-1", -1), ("EARLIEST", -2), ("-2", -2), ("max-timestamp", -3), ("-3", -3),
-        ("earliest-local", -4), ("latest-tiered", -5), ("-5", -5), ("2024-05-01", 1_714_521_600_000),
+        ("earliest-local", -4), ("latest-tiered", -5), ("-5", -5),
+        ("earliest-pending-upload", -6), ("-6", -6), ("2024-05-01", 1_714_521_600_000),
         ("1714521600000", 1_714_521_600_000),
     ],
 )  # fmt: skip
@@ -180,7 +190,7 @@ def test_places(text: str, place: int) -> None:
     assert parse_offset_spec(text) == place
 
 
-@pytest.mark.parametrize("text", ["", "-6", "newest", "yesterday"])
+@pytest.mark.parametrize("text", ["", "-7", "newest", "yesterday"])
 def test_no_places(text: str) -> None:
     with pytest.raises(UsageError, match="is not a time"):
         parse_offset_spec(text)
@@ -248,3 +258,54 @@ def test_a_pattern_that_is_confirmed_beforehand_says_how_many(
         return
     with pytest.raises(raises):
         check_pattern(inv, match, expect, 2)
+
+
+# --- eligible leader replicas (KIP-966) -------------------------------------------------------------------------------
+
+
+def _with_eligible(error_code: int = 0) -> FakeCluster:
+    fake = FakeCluster([TopicState("t", False, None, (_FULL, _UNDER))], brokers=[1])
+    rows = [
+        Answer(partition_index=0, eligible_leader_replicas=[], last_known_elr=[]),
+        Answer(partition_index=2, eligible_leader_replicas=[2, 3], last_known_elr=[3]),
+    ]
+    topics = [Answer(error_code=error_code, name="t", partitions=rows)]
+    fake.always("DescribeTopicPartitions", Answer(topics=topics, next_cursor=None))
+    fake.always("ListPartitionReassignments", OperationFailed("no controller"))
+    fake.always("DescribeConfigs", Answer(results=[Answer(resource_name="t", error_code=0, configs=[])]))
+    return fake
+
+
+def test_without_support_of_eligible_replicas_everything_stays_as_it_is() -> None:
+    fake = _with_eligible()
+    described = describing.describe_topics(fake.client, DescribeRequest())
+    assert fake.sent["DescribeTopicPartitions"] == 0
+    assert [(p.eligible, p.last_known_eligible) for p in described.topics[0].partitions] == [(None, None)] * 2
+    assert "eligible" not in csv_rows(described.topics)[0]
+    assert "ELR" not in [column.title for column in tables(described.topics[0])[0].columns]
+
+
+def test_eligible_replicas_are_described() -> None:
+    fake = _with_eligible()
+    fake.versions[ApiKey.DESCRIBE_TOPIC_PARTITIONS] = 0
+    (topic,) = describing.describe_topics(fake.client, DescribeRequest()).topics
+    assert fake.sent["DescribeTopicPartitions"] == 1
+    assert [(p.eligible, p.last_known_eligible) for p in topic.partitions] == [((), ()), ((2, 3), (3,))]
+    assert [row["eligible"] for row in csv_rows([topic])] == [[], [2, 3]]
+    assert [column.title for column in tables(topic)[0].columns][4:6] == ["ELR", "LAST KNOWN ELR"]
+    healthy = _with_eligible()
+    healthy.versions[ApiKey.DESCRIBE_TOPIC_PARTITIONS] = 0
+    healthy.topics["t"] = TopicState("t", False, None, (_FULL,))
+    (in_sync,) = describing.describe_topics(healthy.client, DescribeRequest()).topics
+    assert in_sync.partitions[0].eligible == ()
+    assert healthy.sent["DescribeTopicPartitions"] == 0, "no other replica can be eligible"
+    fine = with_problems(topic, [PartitionProblem.UNAVAILABLE])
+    assert "ELR" not in [column.title for column in tables(fine)[0].columns], "it is shown only where there is one"
+
+
+def test_what_is_not_known_about_eligible_replicas_is_said() -> None:
+    fake = _with_eligible(ErrorCode.UNKNOWN_SERVER_ERROR)
+    fake.versions[ApiKey.DESCRIBE_TOPIC_PARTITIONS] = 0
+    described = describing.describe_topics(fake.client, DescribeRequest())
+    assert [p.eligible for p in described.topics[0].partitions] == [None, None]
+    assert any(line.startswith("eligible leader replicas are unknown: ") for line in described.doubts)

@@ -67,7 +67,7 @@ def test_filters_by_health_take_kafkas_own_topics(
     fine = PartitionState("t", 0, 1, 0, (1,), (1,))
     topics = {p.topic: TopicState(p.topic, p is own, None, (p,)) for p in (own, fine)}
     state = ClusterState("c", 1, {1: Broker(1, "h", 1)}, topics)
-    client: Any = SimpleNamespace(metadata=lambda *_: state)
+    client: Any = SimpleNamespace(metadata=lambda *_: state, api_version=lambda _: None)
     monkeypatch.setattr(describing, "fetch_topic_configs", lambda _, names, *__: {name: [] for name in names})
     monkeypatch.setattr(describing, "reassignments_if_known", lambda *_: {})
     monkeypatch.setattr(choose, "may_describe_all_topics", lambda *_: True)

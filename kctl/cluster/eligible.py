@@ -3,17 +3,18 @@
 In KRaft with eligible.leader.replicas.version ≥ 1, a replica that leaves the ISR while the ISR is below
 min.insync.replicas stays eligible, because it has every committed record. When its broker returns, the controller
 elects it, and no record is lost. Metadata responses do not include these replicas; DescribeTopicPartitions (brokers 3.8
-and later) returns them.
+and later, KRaft) returns them, a page at a time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kctl.cluster.unchanged import Basis, ObjectFacts
 from kctl.errors import KctlError, NotFound, NotSupported, OperationFailed
 from kctl.model import TopicPartition
+from kctl.protocol.codes import ApiKey
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
@@ -25,7 +26,9 @@ _TOPICS_PER_REQUEST = 200
 class Eligible(NamedTuple):
     """The eligible leader replicas of a partition, as broker ids.
 
-    replicas: eligible now. last_known: the last eligible ones, whose brokers restarted without a clean shutdown.
+    replicas: eligible now. last_known: the last leader of a partition without one. A broker that restarts without a
+    clean shutdown is not eligible any more. If no replica is in sync or eligible, the controller elects the last known
+    leader when its broker is up (PartitionChangeBuilder.canElectLastKnownLeader).
     """
 
     replicas: tuple[int, ...] = ()
@@ -40,14 +43,34 @@ def read_eligible(client: ClusterClient, partitions: Collection[TopicPartition])
 
     Raises the error of a topic that cannot be described, because an election could then lose records.
     """
-    topics = sorted({tp.topic for tp in partitions})
+    last: dict[str, int] = {}
+    for tp in partitions:
+        last[tp.topic] = max(tp.partition, last.get(tp.topic, 0))
+    topics = sorted(last)
     eligible: dict[TopicPartition, Eligible] = {}
     for start in range(0, len(topics), _TOPICS_PER_REQUEST):
         try:
-            eligible |= _read_pages(client, topics[start : start + _TOPICS_PER_REQUEST])
+            eligible |= _read_pages(client, {name: last[name] for name in topics[start : start + _TOPICS_PER_REQUEST]})
         except NotSupported:
             return {}  # ZooKeeper, or a release that has no eligible leader replicas
     return {tp: eligible.get(tp, NONE_ELIGIBLE) for tp in partitions}
+
+
+def eligible_if_known(
+    client: ClusterClient, partitions: Collection[TopicPartition]
+) -> dict[TopicPartition, Eligible] | KctlError | None:
+    """Return the eligible leader replicas like `read_eligible`, or why they are unknown.
+
+    None: the cluster does not support them (ZooKeeper, or Kafka before 3.8); this costs no request.
+    """
+    if client.api_version(ApiKey.DESCRIBE_TOPIC_PARTITIONS) is None:
+        return None
+    if not partitions:
+        return {}
+    try:
+        return read_eligible(client, partitions) or None
+    except KctlError as exc:
+        return exc.reworded(f"eligible leader replicas are unknown: {exc.message}")
 
 
 def unchanged_eligible(client: ClusterClient, eligible: Mapping[TopicPartition, Eligible]) -> Basis:
@@ -72,9 +95,15 @@ def _facts(eligible: Mapping[TopicPartition, Eligible]) -> dict[str, dict[str, o
     }
 
 
-def _read_pages(client: ClusterClient, topics: list[str]) -> dict[TopicPartition, Eligible]:
+def _read_pages(client: ClusterClient, last: Mapping[str, int]) -> dict[TopicPartition, Eligible]:
+    """Read the topics page by page. last: topic → its last partition that is needed.
+
+    A cursor beyond the needed partitions of a topic moves to the next topic. Together with the check that each page
+    starts later than the one before, this bounds the number of pages by the number of partitions.
+    """
     from kafka.protocol.admin import DescribeTopicPartitionsRequest as Request
 
+    topics = sorted(last)
     eligible: dict[TopicPartition, Eligible] = {}
     cursor: tuple[str, int] | None = None
     while True:
@@ -87,16 +116,24 @@ def _read_pages(client: ClusterClient, topics: list[str]) -> dict[TopicPartition
         )
         for topic in response.topics:
             _add_topic(topic, eligible)
-        next_cursor = response.next_cursor
-        if next_cursor is None:
+        following = _next_page(topics, last, response.next_cursor)
+        if following is None:
             return eligible
-        position = (next_cursor.topic_name, next_cursor.partition_index)
-        if cursor is not None and position <= cursor:
+        if following[1] < 0 or (cursor is not None and following <= cursor):
             raise OperationFailed(
                 "cannot read eligible leader replicas: the broker returns the same page again",
                 hint="connect to another broker",
             )
-        cursor = position
+        cursor = following
+
+
+def _next_page(topics: Sequence[str], last: Mapping[str, int], cursor: Any) -> tuple[str, int] | None:
+    """Return where the next page that is needed starts; None: all needed partitions were read."""
+    if cursor is None:
+        return None
+    if cursor.partition_index <= last.get(cursor.topic_name, -1):
+        return cursor.topic_name, cursor.partition_index
+    return next(((name, 0) for name in topics if name > cursor.topic_name), None)
 
 
 def _add_topic(topic: Any, eligible: dict[TopicPartition, Eligible]) -> None:
