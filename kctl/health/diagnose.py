@@ -11,12 +11,13 @@ from kctl.cluster.log_dirs import LogDir, fetch_log_dirs
 from kctl.cluster.membership import fenced_brokers
 from kctl.errors import KctlError, NotHealthy
 from kctl.health.causes import Suspect, find_suspects, unhealthy
-from kctl.health.collect import adding_replicas, min_isr_of
+from kctl.health.collect import adding_replicas, min_isr_of, read_quorum
 from kctl.health.held_back import HeldBack, find_held_back
 from kctl.health.hidden import hidden_line, hidden_topics
 from kctl.health.isr_changes import IsrChanges
 from kctl.health.partitions import adding_unknown, under_min_isr
 from kctl.model import ClusterState, PartitionState, TopicPartition
+from kctl.protocol.quorum import LAST_KNOWN, NO_CONTROLLER_HINT, Quorum
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
@@ -29,6 +30,7 @@ class Diagnosis:
     partition_count: all partitions. offline, under_replicated: e.g. "orders-3", disjoint. under_min_isr: the
     under-replicated partitions that reject acks=all. held_back: records above the high watermark. watched_ms: how long
     ISRs were watched; None: not watched. isr_changes: the observed changes. failures: what could not be read, and why.
+    no_controller: why there is no active controller; None: there is one, or it is unknown, or with ZooKeeper.
     """
 
     partition_count: int
@@ -40,10 +42,12 @@ class Diagnosis:
     watched_ms: int | None
     isr_changes: tuple[IsrChanges, ...]
     failures: tuple[str, ...]
+    no_controller: str | None = None
 
     @property
     def healthy(self) -> bool:
-        return not (self.offline or self.under_replicated or self.held_back or self.isr_changes)
+        partitions = self.offline or self.under_replicated or self.held_back or self.isr_changes
+        return not (partitions or self.no_controller)
 
     def require_healthy(self) -> None:
         """Raise NotHealthy if a partition has a problem, with the most likely cause."""
@@ -60,6 +64,9 @@ class Diagnosis:
             )
             if names
         ]
+        if self.no_controller is not None:
+            partitions = f"; of {counted(self.partition_count, 'partition')}: {', '.join(problems)}" if problems else ""
+            raise NotHealthy(f"{self.no_controller}{partitions}", hint=NO_CONTROLLER_HINT)
         cause = f"; most in common: {self.suspects[0].description}" if self.suspects else ""
         raise NotHealthy(f"of {counted(self.partition_count, 'partition')}: {', '.join(problems)}{cause}")
 
@@ -76,7 +83,8 @@ def diagnose(
     Raises subclasses of ConnectionFailed.
     """
     with client.asking_silent_brokers_once():
-        adding = adding_replicas(client, state)
+        quorum = read_quorum(client)
+        adding = adding_replicas(client, state, quorum)
         problems = unhealthy(state, adding)
         log_dirs = fetch_log_dirs(client, state.brokers)
         fenced = fenced_brokers(client) if problems else {}
@@ -88,6 +96,8 @@ def diagnose(
         failures.append(fenced.message)
         fenced = {}
     failures += [each.message for each in min_isr.values() if isinstance(each, KctlError)]
+    missing = quorum.no_controller if isinstance(quorum, Quorum) else None
+    failures += [LAST_KNOWN] if missing else []
     unknown = adding_unknown(adding) if any(not p.offline for p in problems) else None
     failures += [unknown] if unknown else []
     if isinstance(hidden, KctlError):
@@ -105,6 +115,7 @@ def diagnose(
         watched_ms=watched_ms,
         isr_changes=tuple(changes),
         failures=tuple(dict.fromkeys(failures)),
+        no_controller=missing,
     )
 
 

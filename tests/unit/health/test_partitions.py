@@ -11,7 +11,7 @@ import pytest
 from health_testing import facts, partition, state
 from kctl.cluster.log_dirs import LogDir, LogDirReplica
 from kctl.commands.cluster.diagnose import fine_leaders
-from kctl.errors import NotAuthorized
+from kctl.errors import NotAuthorized, NotHealthy
 from kctl.health import diagnose as diagnosis
 from kctl.health import partitions as rules
 from kctl.health.causes import find_suspects, missing_replicas, unhealthy
@@ -19,6 +19,7 @@ from kctl.health.diagnose import replica_places
 from kctl.health.isr_changes import IsrWatch
 from kctl.health.model import CheckStatus
 from kctl.model import Broker, TopicPartition
+from kctl.protocol.quorum import Quorum
 
 
 @pytest.mark.parametrize(
@@ -217,6 +218,7 @@ def test_a_partition_that_comes_or_goes_is_no_change() -> None:
 
 def test_a_diagnosis_says_what_it_was_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """A reassignment may be why replicas are not in sync; a broker that is down may be registered."""
+    monkeypatch.setattr(diagnosis, "read_quorum", lambda *_: None)
     monkeypatch.setattr(diagnosis, "adding_replicas", lambda *_: NotAuthorized("reassignments: no"))
     monkeypatch.setattr(diagnosis, "fenced_brokers", lambda *_: NotAuthorized("fenced brokers: no"))
     monkeypatch.setattr(diagnosis, "fetch_log_dirs", lambda *_: {})
@@ -239,6 +241,7 @@ def test_a_diagnosis_says_where_writers_are_refused(
     least: int | NotAuthorized, refusing: tuple[str, ...], failures: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, answer in (
+        ("read_quorum", None),
         ("adding_replicas", {}),
         ("fenced_brokers", {}),
         ("fetch_log_dirs", {}),
@@ -255,6 +258,7 @@ def test_a_diagnosis_says_where_writers_are_refused(
 
 def test_leaders_without_missing_replicas_are_omitted_if_a_broker_is_down(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, answer in (
+        ("read_quorum", None),
         ("adding_replicas", {}),
         ("fenced_brokers", {}),
         ("fetch_log_dirs", {}),
@@ -267,3 +271,25 @@ def test_leaders_without_missing_replicas_are_omitted_if_a_broker_is_down(monkey
     rows = [partition("123", "13"), partition("231", "31", leader=3, number=1)]
     assert [row.broker for row in fine_leaders(diagnosis.diagnose(client, state(rows, alive="13")))] == [1, 3]
     assert fine_leaders(diagnosis.diagnose(client, state(rows))) == [], "broker 2 is up: its leaders may be the cause"
+
+
+def test_a_diagnosis_names_a_missing_controller(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It explains the rest: without a controller, no ISR and no leader changes. Reassignments are not asked for."""
+    quorum = Quorum(None, -1, -1, (), (), (), "no controller responds (a:1)")
+    for name, answer in (
+        ("read_quorum", quorum),
+        ("fenced_brokers", {}),
+        ("fetch_log_dirs", {}),
+        ("hidden_topics", ()),
+    ):
+        monkeypatch.setattr(diagnosis, name, lambda *_, answer=answer: answer)
+    monkeypatch.setattr(diagnosis, "find_held_back", lambda *_: ([], []))
+    monkeypatch.setattr(diagnosis, "min_isr_of", lambda *_: {"t": 1})
+    client: Any = SimpleNamespace(asking_silent_brokers_once=nullcontext)
+    healthy = diagnosis.diagnose(client, state([partition("123", "123")]))
+    with pytest.raises(NotHealthy, match=r"^no active controller: no controller responds \(a:1\)$"):
+        healthy.require_healthy()
+    worse = diagnosis.diagnose(client, state([partition("123", "12")]))
+    with pytest.raises(NotHealthy, match=r"no active controller: .*; of 1 partition: 1 under-replicated"):
+        worse.require_healthy()
+    assert any("reassignments are unknown: no active controller" in line for line in worse.failures)
