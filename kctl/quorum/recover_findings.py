@@ -66,7 +66,8 @@ def _of_member(member: QuorumMember, nodes: Sequence[NodeFiles], voters: VoterSe
     elif member.process is not None and member.endpoint_problem is not None:
         yield QuorumFinding(
             "endpoint", _PROBLEM, subject,
-            f"it runs ({member.process}), but the voters look for it at {member.endpoint}: {member.endpoint_problem}",
+            f"it runs ({member.process}), but where the voters look for it, {member.endpoint}, nothing answers:"
+            f" {member.endpoint_problem}",
         )  # fmt: skip
     elif unresolved:
         yield QuorumFinding(

@@ -32,7 +32,7 @@ _ALWAYS = (0, 2**15)
 
 
 def _field(name: str, kind: str, versions: tuple[int, int] = _ALWAYS, fields: tuple[Field, ...] = ()) -> Field:
-    default = [] if kind.startswith("[]") else _NO_DIRECTORY if kind == "uuid" else 0
+    default: object = [] if kind.startswith("[]") else _NO_DIRECTORY if kind == "uuid" else 0
     return Field(name, kind, versions, None, None, -1, default, fields)
 
 

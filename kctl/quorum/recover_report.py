@@ -136,8 +136,8 @@ def _endpoint_steps(members: Sequence[QuorumMember]) -> list[str]:
     places = ", ".join(str(member.endpoint) for member in moved)
     return [
         (
-            f"Make {places} lead to {_named(moved)} again: restore the DNS name, or give the controller its"
-            " old listener. Without a leader, the voters record cannot change."
+            f"Unless the controllers are just starting: make {places} lead to {_named(moved)} again. Restore the DNS"
+            " names, or give the controllers their old listeners. Without a leader, the voters record cannot change."
         ),
         (
             "When there is a leader, change the address of one controller at a time: on its restart, it registers the"

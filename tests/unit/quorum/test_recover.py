@@ -87,6 +87,10 @@ def _damage(log_dir: Path) -> None:
     path.write_bytes(data)
 
 
+def _break_state(log_dir: Path) -> None:
+    (log_dir / METADATA / "quorum-state").write_text("{")
+
+
 def _replace_setting(name: str, value: str) -> Callable[[Path], None]:
     """value: {} is the name of the log dir."""
 
@@ -115,7 +119,7 @@ LOSSES: dict[str, tuple[Callable[[Path], None], NodeStatus, str]] = {
         f"belongs to cluster other-c3, not to {CLUSTER}",
     ),
     "an invalid quorum-state": (
-        lambda log_dir: (log_dir / METADATA / "quorum-state").write_text("{") and None, NodeStatus.DAMAGED,
+        _break_state, NodeStatus.DAMAGED,
         "quorum-state is invalid",
     ),
 }  # fmt: skip
@@ -191,7 +195,11 @@ def test_votes_that_do_not_fit(state: dict[str, object], kind: str, message: str
 
 
 def test_two_leaders_of_one_epoch(tmp_path: Path) -> None:
-    states = {1: {"leaderId": 1, "leaderEpoch": 2}, 2: {"leaderId": 2, "leaderEpoch": 2}, 3: None}
+    states: dict[int, dict[str, object] | None] = {
+        1: {"leaderId": 1, "leaderEpoch": 2},
+        2: {"leaderId": 2, "leaderEpoch": 2},
+        3: None,
+    }
     report = _diagnose(*(write_log_dir(tmp_path / f"c{n}", n, state=states[n]) for n in (1, 2, 3)))
     assert report.findings[0].message == "epoch 2 has several leaders: 1 by node 1, 3; 2 by node 2"
 
