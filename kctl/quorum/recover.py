@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from pathlib import Path
 
 from kctl.base.text import counted
 from kctl.errors import NotHealthy
@@ -36,7 +35,7 @@ class NodeStatus(str, Enum):
     OBSERVER = "observer"
 
 
-class Verdict(str, Enum):
+class ElectionVerdict(str, Enum):
     """Whether the voters can elect a leader.
 
     electable: a majority of the voters is intact. no_majority: it is lost. undecided: not enough log dirs were read.
@@ -47,7 +46,7 @@ class Verdict(str, Enum):
     UNDECIDED = "undecided"
 
 
-class Severity(str, Enum):
+class QuorumSeverity(str, Enum):
     """problem: prevents an election, or keeps a voter from taking part. note: worth knowing."""
 
     PROBLEM = "problem"
@@ -68,7 +67,7 @@ class QuorumMember:
     directory_id: str | None
     endpoint: str | None
     endpoint_problem: str | None
-    log_dir: Path | None
+    log_dir: str | None
     process: str | None
     last_epoch: int | None
     log_end_offset: int | None
@@ -88,7 +87,7 @@ class QuorumFinding:
     """A finding. kind: a stable word. subject: e.g. "controller 2"."""
 
     kind: str
-    severity: Severity
+    severity: QuorumSeverity
     subject: str
     message: str
 
@@ -103,7 +102,7 @@ class RecoveryReport:
 
     cluster_id: str | None
     kraft_version: int
-    verdict: Verdict
+    verdict: ElectionVerdict
     summary: str
     majority: int
     voters: tuple[QuorumMember, ...]
@@ -113,8 +112,8 @@ class RecoveryReport:
 
     def require_healthy(self) -> None:
         """Raise NotHealthy if something prevents an election, or keeps a voter from taking part."""
-        problems = [finding for finding in self.findings if finding.severity is Severity.PROBLEM]
-        if problems or self.verdict is not Verdict.ELECTABLE:
+        problems = [finding for finding in self.findings if finding.severity is QuorumSeverity.PROBLEM]
+        if problems or self.verdict is not ElectionVerdict.ELECTABLE:
             raise NotHealthy(self._verdict_text(problems), details={"findings": [finding.kind for finding in problems]})
 
     def _verdict_text(self, problems: Sequence[QuorumFinding]) -> str:
@@ -254,7 +253,7 @@ def _member(
         directory_id=directory_id,
         endpoint=None if endpoint is None else str(endpoint),
         endpoint_problem=None if endpoint is None else unreachable.get(endpoint, "not tried"),
-        log_dir=None if node is None else node.log_dir,
+        log_dir=None if node is None else str(node.log_dir),
         process=None if node is None else node.process,
         last_epoch=None if log is None else log.last_epoch,
         log_end_offset=None if log is None else log.end_offset,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kctl.quorum.recover import NodeStatus, QuorumFinding, QuorumMember, Severity, VoterSet, best, position
+from kctl.quorum.recover import NodeStatus, QuorumFinding, QuorumMember, QuorumSeverity, VoterSet, best, position
 from kctl.quorum.recover_files import NodeFiles
 from kctl.quorum.recover_log import LogVoter
 
-_PROBLEM, _NOTE = Severity.PROBLEM, Severity.NOTE
+_PROBLEM, _NOTE = QuorumSeverity.PROBLEM, QuorumSeverity.NOTE
 
 
 def find_problems(
@@ -54,7 +54,7 @@ def _leaders(nodes: Sequence[NodeFiles], voters: VoterSet) -> Iterator[QuorumFin
 
 def _of_member(member: QuorumMember, nodes: Sequence[NodeFiles], voters: VoterSet) -> Iterator[QuorumFinding]:
     subject = f"controller {member.node_id}"
-    node = next((each for each in nodes if each.log_dir == member.log_dir), None)
+    node = next((each for each in nodes if str(each.log_dir) == member.log_dir), None)
     text = None if node is None else _status_text(member, node, voters)
     if text is not None:
         yield QuorumFinding(member.status.value, _PROBLEM, subject, text)

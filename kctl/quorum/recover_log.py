@@ -71,7 +71,7 @@ class LogVoter:
 
 
 @dataclass(frozen=True, slots=True)
-class Election:
+class LoggedElection:
     """An election in the log. offset: of its record. granting: the voters that voted for the leader."""
 
     offset: int
@@ -99,7 +99,7 @@ class MetadataLog:
     snapshot: tuple[int, int] | None
     voters: tuple[LogVoter, ...]
     voters_offset: int | None
-    last_election: Election | None
+    last_election: LoggedElection | None
     damage: tuple[str, ...]
 
     @property
@@ -122,7 +122,7 @@ class _Reading:
         self.snapshot: tuple[int, int] | None = None
         self.voters: tuple[LogVoter, ...] = ()
         self.voters_offset: int | None = None
-        self.last_election: Election | None = None
+        self.last_election: LoggedElection | None = None
         self.damage: list[str] = []
 
     def add_control(self, batch: Batch, record: StoredRecord, *, in_snapshot: bool) -> int:
@@ -136,7 +136,7 @@ class _Reading:
             reader = MessageReader(record.value or b"")
             version = int.from_bytes((record.value or b"\0\0")[:2], "big")
             values = read(_LEADER_CHANGE_MESSAGE, reader, version)
-            self.last_election = Election(
+            self.last_election = LoggedElection(
                 record.offset,
                 batch.partition_leader_epoch,
                 values["leaderId"],

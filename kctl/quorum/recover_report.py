@@ -7,10 +7,10 @@ from datetime import datetime, timezone
 
 from kctl.base.text import counted
 from kctl.quorum.recover import (
+    ElectionVerdict,
     NodeStatus,
     QuorumMember,
     RecoveryReport,
-    Verdict,
     VoterSet,
     members_of,
     position,
@@ -60,24 +60,24 @@ def _lost(members: Sequence[QuorumMember]) -> list[QuorumMember]:
     return [member for member in members if member.status not in {NodeStatus.INTACT, NodeStatus.NOT_READ}]
 
 
-def _verdict(members: Sequence[QuorumMember], voters: VoterSet) -> Verdict:
+def _verdict(members: Sequence[QuorumMember], voters: VoterSet) -> ElectionVerdict:
     intact = len(_with(members, NodeStatus.INTACT))
     if not members:
-        return Verdict.UNDECIDED
+        return ElectionVerdict.UNDECIDED
     if intact >= voters.majority:
-        return Verdict.ELECTABLE
+        return ElectionVerdict.ELECTABLE
     unread = len(_with(members, NodeStatus.NOT_READ))
-    return Verdict.UNDECIDED if intact + unread >= voters.majority else Verdict.NO_MAJORITY
+    return ElectionVerdict.UNDECIDED if intact + unread >= voters.majority else ElectionVerdict.NO_MAJORITY
 
 
-def _summary(verdict: Verdict, members: Sequence[QuorumMember], voters: VoterSet) -> str:
+def _summary(verdict: ElectionVerdict, members: Sequence[QuorumMember], voters: VoterSet) -> str:
     if not members:
         return "the voters are unknown: no log dir has a readable metadata log"
     intact = _with(members, NodeStatus.INTACT)
     of_all = f"{len(intact)} of {counted(len(members), 'voter')} can vote, and an election needs {voters.majority}"
-    if verdict is Verdict.NO_MAJORITY:
+    if verdict is ElectionVerdict.NO_MAJORITY:
         return f"no leader can be elected: {of_all}"
-    if verdict is Verdict.UNDECIDED:
+    if verdict is ElectionVerdict.UNDECIDED:
         unread = _named(_with(members, NodeStatus.NOT_READ))
         return f"{of_all}; the log dirs of {unread} were not read"
     up = [member for member in intact if member.is_up]
@@ -100,7 +100,7 @@ def _named(members: Sequence[QuorumMember]) -> str:
 
 
 def _steps(
-    verdict: Verdict,
+    verdict: ElectionVerdict,
     members: Sequence[QuorumMember],
     voters: VoterSet,
     nodes: Sequence[NodeFiles],
@@ -110,13 +110,13 @@ def _steps(
         return ["Pass the log dirs of all controllers (metadata.log.dir, or the first of log.dirs)."]
     unread = _with(members, NodeStatus.NOT_READ)
     steps = _endpoint_steps(members)
-    if unread and verdict is not Verdict.ELECTABLE:
+    if unread and verdict is not ElectionVerdict.ELECTABLE:
         steps.append(
             f"Run `kctl quorum recover` on the hosts of {_named(unread)}, or pass copies of the log dirs here."
         )
-    if verdict is Verdict.NO_MAJORITY:
+    if verdict is ElectionVerdict.NO_MAJORITY:
         return [*steps, *_last_resort(members, voters, nodes)]
-    if verdict is Verdict.ELECTABLE:
+    if verdict is ElectionVerdict.ELECTABLE:
         down = [member for member in _with(members, NodeStatus.INTACT) if not member.is_up]
         if down:
             command = f": kctl cluster start {cluster}" if cluster and not _lost(members) else ""
@@ -190,7 +190,7 @@ def _last_resort(members: Sequence[QuorumMember], voters: VoterSet, nodes: Seque
     steps.append(
         f"Last resort, may lose metadata changes: give {counted(need, 'lost voter')} the copy of"
         f" {copy.subject} ({copy.log_dir}), which ends at offset {end} (epoch {epoch}{when})."
-        " Changes after it are gone. Read docs/runbooks/lost-quorum.md first."
+        " Later changes are lost. Read docs/runbooks/lost-quorum.md first."
     )
     steps.append("Stop all controllers and brokers. Keep a copy of every log dir of the controllers.")
     for member in chosen:
@@ -200,7 +200,7 @@ def _last_resort(members: Sequence[QuorumMember], voters: VoterSet, nodes: Seque
 
 
 def _copy_steps(member: QuorumMember, copy: NodeFiles, voters: VoterSet) -> list[str]:
-    target = "LOG_DIR" if member.log_dir is None else str(member.log_dir)
+    target = member.log_dir or "LOG_DIR"
     lines = [f"version=1, cluster.id={voters.cluster_id}, node.id={member.node_id}"]
     if member.directory_id is not None:
         lines.append(f"directory.id={member.directory_id}")

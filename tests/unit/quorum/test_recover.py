@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kctl.errors import NotFound, NotHealthy, UsageError
-from kctl.quorum.recover import NodeStatus, RecoveryReport, Verdict
+from kctl.quorum.recover import ElectionVerdict, NodeStatus, RecoveryReport
 from kctl.quorum.recover_endpoints import endpoint_problems
 from kctl.quorum.recover_files import parse_quorum_state, read_paths
 from kctl.quorum.recover_log import Endpoint, read_metadata_log
@@ -41,7 +41,7 @@ def three(tmp_path: Path) -> list[Path]:
 
 def test_an_intact_quorum_has_no_finding(three: list[Path]) -> None:
     report = _diagnose(*three)
-    assert (report.verdict, report.majority, report.kraft_version) == (Verdict.ELECTABLE, 2, 1)
+    assert (report.verdict, report.majority, report.kraft_version) == (ElectionVerdict.ELECTABLE, 2, 1)
     assert (report.cluster_id, report.findings, report.next_steps) == (CLUSTER, (), ())
     assert [(v.node_id, v.status, v.directory_id, v.endpoint, v.can_lead) for v in report.voters] == [
         (node, NodeStatus.INTACT, directory_id(node), f"127.0.0.1:2100{node}", True) for node in (1, 2, 3)
@@ -69,7 +69,7 @@ def test_the_log_is_read_up_to_its_end(three: list[Path]) -> None:
 
 def test_voters_that_are_down_are_to_be_started(three: list[Path]) -> None:
     report = _diagnose(*three, down=(2, 3))
-    assert report.verdict is Verdict.ELECTABLE
+    assert report.verdict is ElectionVerdict.ELECTABLE
     assert _kinds(report) == [("not_running", "problem", f"controller {node}") for node in (2, 3)]
     assert report.next_steps == ("Start controllers 2 and 3",)
     with pytest.raises(NotHealthy, match="a leader can be elected when 2 voters run; 1 of 3 that can vote run now"):
@@ -130,7 +130,7 @@ def test_a_voter_that_cannot_vote(name: str, three: list[Path]) -> None:
     lose, status, message = LOSSES[name]
     lose(three[2])
     report = _diagnose(*three)
-    assert report.verdict is Verdict.ELECTABLE
+    assert report.verdict is ElectionVerdict.ELECTABLE
     assert [voter.status for voter in report.voters] == [NodeStatus.INTACT, NodeStatus.INTACT, status]
     (text,) = [each.message for each in report.findings if each.kind == status.value]
     assert message in text
@@ -138,7 +138,7 @@ def test_a_voter_that_cannot_vote(name: str, three: list[Path]) -> None:
     assert "kctl quorum add 3" in report.next_steps
     lose(three[1])
     report = _diagnose(*three)
-    lost = Verdict.NO_MAJORITY
+    lost = ElectionVerdict.NO_MAJORITY
     assert (report.verdict, report.voters[0].can_lead) == (lost, False)
     assert any(f"give 1 lost voter the copy of controller 1 ({three[0]})" in step for step in report.next_steps)
     assert any(f"directory.id={directory_id(2)}" in step for step in report.next_steps)
@@ -150,17 +150,20 @@ def test_all_logs_are_empty(three: list[Path]) -> None:
     """A new cluster; or all controllers lost their log, if partitions of topics are left."""
     for log_dir in three:
         _empty(log_dir)
-    assert _diagnose(*three).verdict is Verdict.ELECTABLE
+    assert _diagnose(*three).verdict is ElectionVerdict.ELECTABLE
     for log_dir in three:
         (log_dir / "orders-0").mkdir()
     report = _diagnose(*three)
-    assert (report.verdict, {voter.status for voter in report.voters}) == (Verdict.NO_MAJORITY, {NodeStatus.EMPTY})
+    assert (report.verdict, {voter.status for voter in report.voters}) == (
+        ElectionVerdict.NO_MAJORITY,
+        {NodeStatus.EMPTY},
+    )
     assert report.next_steps[-1].startswith("No undamaged copy of the metadata log was read.")
 
 
 def test_log_dirs_that_were_not_read_leave_it_open(three: list[Path]) -> None:
     report = _diagnose(three[0], down=(3,))
-    assert (report.verdict, report.voters[0].can_lead) == (Verdict.UNDECIDED, None)
+    assert (report.verdict, report.voters[0].can_lead) == (ElectionVerdict.UNDECIDED, None)
     assert _kinds(report) == [("unreachable", "problem", "controller 3")]
     assert report.next_steps[0].startswith("Run `kctl quorum recover` on the hosts of controllers 2 and 3")
 
