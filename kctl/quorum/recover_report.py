@@ -185,7 +185,7 @@ def _last_resort(members: Sequence[QuorumMember], voters: VoterSet, nodes: Seque
             f", written {datetime.fromtimestamp(copy.log.last_timestamp_ms / 1000, timezone.utc):%Y-%m-%d %H:%M:%S} UTC"
         )
     need = voters.majority - len(_with(members, NodeStatus.INTACT))
-    chosen = lost[:need]
+    chosen = sorted(lost, key=lambda member: member.log_dir != str(copy.log_dir))[:need]
     epoch, end = position(copy)
     steps.append(
         f"Last resort, may lose metadata changes: give {counted(need, 'lost voter')} the copy of"
@@ -206,5 +206,7 @@ def _copy_steps(member: QuorumMember, copy: NodeFiles, voters: VoterSet) -> list
         lines.append(f"directory.id={member.directory_id}")
     who, folder = f"Controller {member.node_id}", METADATA_FOLDER
     replace = f"replace {target}/{folder} by a copy of {copy.log_dir}/{folder}, without the file {QUORUM_STATE}"
+    if member.log_dir == str(copy.log_dir):
+        replace = f"keep its own {folder}, which is the most complete, but move the file {QUORUM_STATE} away"
     write = f"write {target}/{META_PROPERTIES}, one setting per line: {', '.join(lines)}"
     return [f"{who}: {replace}.", f"{who}: {write}"]

@@ -161,6 +161,17 @@ def test_all_logs_are_empty(three: list[Path]) -> None:
     assert report.next_steps[-1].startswith("No undamaged copy of the metadata log was read.")
 
 
+def test_the_only_voter_keeps_its_log(tmp_path: Path) -> None:
+    """Only quorum-state is invalid: Kafka takes the epoch of the log if the file is missing."""
+    log_dir = write_log_dir(tmp_path / "c1", 1, voters=(1,))
+    (log_dir / METADATA / "quorum-state").write_text("")
+    report = _diagnose(log_dir)
+    assert (report.verdict, report.findings[0].message) == (
+        ElectionVerdict.NO_MAJORITY, "quorum-state is invalid (it is empty): the controller does not start",
+    )  # fmt: skip
+    assert any("keep its own" in step and "move the file quorum-state away" in step for step in report.next_steps)
+
+
 def test_log_dirs_that_were_not_read_leave_it_open(three: list[Path]) -> None:
     report = _diagnose(three[0], down=(3,))
     assert (report.verdict, report.voters[0].can_lead) == (ElectionVerdict.UNDECIDED, None)
