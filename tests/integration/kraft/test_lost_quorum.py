@@ -87,7 +87,7 @@ def test_a_majority_is_down(kctl: Kctl) -> None:
     for args in (("controller",), ("broker", "list"), ("cluster", "health"), ("cluster", "diagnose")):
         result = kctl(*args)
         assert result.code == 1, str(result)
-        assert "no active controller: 1 of 3 controllers responds, " in result.err, str(result)
+        assert "no active controller: 1 of 3 controllers responds" in result.err, str(result)
         assert result.seconds < within(6), str(result)
     shown = json.loads(kctl("controller", "-o", "json").out)
     assert (shown["controller_id"], [row["role"] for row in shown["voters"]]) == (None, ["controller"] * 3)
