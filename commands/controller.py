@@ -26,7 +26,8 @@ def command(
 
     With ZooKeeper, the epoch and time are shown only if --zookeeper or the context has the ZooKeeper address. With
     KRaft, the metadata quorum is shown: voters, observers and their lag. Exits 1 if there is no controller, or if
-    brokers report different controllers.
+    brokers report different controllers. Without an active controller, the controllers in the brokers' settings are
+    shown.
 
     # Show the controller
     kctl controller
@@ -39,12 +40,16 @@ def command(
         if watching:
             watching.run(
                 lambda: read_controller(client),
-                lambda snapshot: PassOutput(snapshot, _tables(snapshot), snapshot.failures),
+                lambda snapshot: PassOutput(snapshot, _tables(snapshot), _failures(snapshot)),
             )
         controller = read_controller(client)
     inv.emit(controller, lambda: _tables(controller))
     with incomplete_after_verdict(controller.failures):
         controller.require_healthy()
+
+
+def _failures(controller: Controller) -> list[str]:
+    return [*([controller.problem] if controller.problem else []), *controller.failures]
 
 
 def _tables(controller: Controller) -> list[Table]:

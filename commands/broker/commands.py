@@ -20,11 +20,11 @@ from kctl.commands.broker.tables import (
 )
 from kctl.commands.terminal.invocation import CommandGroup, invocation
 from kctl.commands.terminal.topic_options import MATCH
-from kctl.commands.terminal.views import incomplete, split_failures
+from kctl.commands.terminal.views import incomplete, incomplete_after_verdict, split_failures
 from kctl.commands.terminal.watching import INTERVAL, WATCH, PassOutput, Watching
 
 if TYPE_CHECKING:
-    from kctl.brokers.overview import BrokerSummary
+    from kctl.brokers.overview import BrokerFacts, BrokerSummary
     from kctl.cluster.api_versions import BrokerApis
     from kctl.protocol.client import ClusterClient
 
@@ -42,7 +42,8 @@ def list_(ctx: typer.Context, watch: Annotated[bool, WATCH] = False, interval: A
     """List brokers: address, rack, leaders, disk and release.
 
     A broker that is down is listed if it hosts a replica, or if it is registered with a KRaft controller. The
-    release is inferred from the API versions of the broker, because brokers do not report it.
+    release is inferred from the API versions of the broker, because brokers do not report it. Without an active
+    controller, brokers are listed as the other brokers last knew them, and the exit code is 1.
 
     # List all brokers
     kctl broker list
@@ -53,16 +54,22 @@ def list_(ctx: typer.Context, watch: Annotated[bool, WATCH] = False, interval: A
     watching = Watching(inv, interval) if watch else None
     with inv.connect() as client:
 
-        def poll() -> tuple[list[BrokerSummary], list[str]]:
+        def show_pass(polled: tuple[BrokerFacts, list[BrokerSummary], list[str]]) -> PassOutput:
+            facts, rows, failures = polled
+            missing = [facts.no_controller] if facts.no_controller else []
+            return PassOutput(rows, [broker_table(rows)], [*missing, *failures])
+
+        def poll() -> tuple[BrokerFacts, list[BrokerSummary], list[str]]:
             facts = read_brokers(client)
             rows = summaries(facts)
-            return rows, [*facts.failures, *(row.error for row in rows if row.error)]
+            return facts, rows, [*facts.failures, *(row.error for row in rows if row.error)]
 
         if watching:
-            watching.run(poll, lambda polled: PassOutput(polled[0], [broker_table(polled[0])], polled[1]))
-        rows, failures = poll()
+            watching.run(poll, show_pass)
+        facts, rows, failures = poll()
     inv.emit(rows, lambda: [broker_table(rows)])
-    _report_incomplete(failures)
+    with incomplete_after_verdict(failures):
+        facts.require_controller()
 
 
 @app.command()
@@ -80,7 +87,8 @@ def describe(ctx: typer.Context, ids: Ids = None) -> None:
     rows = descriptions(facts, ids or facts.ids)
 
     inv.emit(rows, lambda: [table for row in rows for table in description_tables(row)], lambda: description_rows(rows))
-    _report_incomplete([*facts.failures, *(row.error for row in rows if row.error)])
+    with incomplete_after_verdict([*facts.failures, *(row.error for row in rows if row.error)]):
+        facts.require_controller()
 
 
 @app.command()

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 app = CommandGroup()
 app.command_of("status", "kctl.commands.quorum.status")
+app.command_of("recover", "kctl.commands.quorum.recover")
 
 _ID = typer.Argument(metavar="ID", help="Node id of the controller.")
 _RESULTS = {

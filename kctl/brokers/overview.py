@@ -11,11 +11,11 @@ from kctl.cluster.api_versions import BrokerApis, fetch_api_versions, release_of
 from kctl.cluster.log_dirs import LogDir, fetch_log_dirs
 from kctl.cluster.membership import fenced_brokers
 from kctl.cluster.rights import may_describe_all_topics
-from kctl.errors import KctlError, NotAuthorized, NotFound
+from kctl.errors import KctlError, NotAuthorized, NotFound, NotHealthy
 from kctl.health.hidden import hidden_line, hidden_topics
 from kctl.health.partitions import partitions_of
 from kctl.model import Broker, ClusterState, PartitionState
-from kctl.protocol.quorum import controller_of
+from kctl.protocol.quorum import LAST_KNOWN, NO_CONTROLLER_HINT, controller_of
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
@@ -77,7 +77,8 @@ class BrokerFacts:
     """The facts about all brokers of a cluster.
 
     controller: None if unknown. failures: why cluster-wide facts are unknown. unseen: some topics are or may be hidden
-    from this user, so counts over topics are unknown.
+    from this user, so counts over topics are unknown. no_controller: why there is no active controller; None: there is
+    one, or it is unknown.
     """
 
     state: ClusterState
@@ -87,6 +88,12 @@ class BrokerFacts:
     log_dirs: Mapping[int, Sequence[LogDir] | KctlError]
     failures: tuple[str, ...] = ()
     unseen: bool = False
+    no_controller: str | None = None
+
+    def require_controller(self) -> None:
+        """Raise NotHealthy if there is no active controller: then the metadata is what the brokers last knew."""
+        if self.no_controller is not None:
+            raise NotHealthy(self.no_controller, hint=NO_CONTROLLER_HINT)
 
     @property
     def ids(self) -> list[int]:
@@ -109,13 +116,13 @@ def read_brokers(client: ClusterClient, selected: Collection[int] | None = None)
     Raises NotFound for a selected broker that is not in the cluster, and subclasses of ConnectionFailed.
     """
     state = client.metadata()
-    controller, failure = controller_of(client, state)
-    failures = [failure] if failure else []
+    controller = controller_of(client, state)
+    failures = [each for each in (controller.unread, LAST_KNOWN if controller.missing else None) if each]
     fenced = fenced_brokers(client)
     if isinstance(fenced, KctlError):
         failures.append(f"brokers that are down may be missing: {fenced.message}")
         fenced = {}
-    check_known(selected or (), BrokerFacts(state, controller, fenced, {}, {}).ids)
+    check_known(selected or (), BrokerFacts(state, controller.id, fenced, {}, {}).ids)
     to_read = [node for node in state.brokers if selected is None or node in selected]
     apis = fetch_api_versions(client, to_read)
     reachable = [node for node, each in apis.items() if not isinstance(each, KctlError)]
@@ -123,7 +130,10 @@ def read_brokers(client: ClusterClient, selected: Collection[int] | None = None)
     unseen = _hidden_topics_reason(client, state, log_dirs)
     if unseen:
         failures.append(f"the leaders and replicas of brokers are unknown: {unseen}")
-    return BrokerFacts(state, controller, fenced, apis, log_dirs, tuple(failures), unseen=unseen is not None)
+    return BrokerFacts(
+        state, controller.id, fenced, apis, log_dirs, tuple(failures), unseen=unseen is not None,
+        no_controller=controller.missing,
+    )  # fmt: skip
 
 
 def _hidden_topics_reason(

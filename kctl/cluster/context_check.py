@@ -76,7 +76,7 @@ def check_context(target: Target, *, timeout_s: float = 10.0) -> ContextCheck:
         with connect(target, timeout_s=timeout_s) as client:
             state = client.metadata([])
             rights = read_rights(client)
-            controller, _ = controller_of(client, state)
+            controller = controller_of(client, state).id
         cluster_id, brokers = state.cluster_id, state.brokers
         checks = _brokers(target, {Address(b.host, b.port): b for b in brokers.values()}, cluster_id)
     if target.zookeeper is not None:

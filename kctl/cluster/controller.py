@@ -7,16 +7,19 @@ election. /controller_epoch counts elections.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from kctl.cluster.membership import BrokerView, read_views
 from kctl.errors import KctlError, NotHealthy, OperationFailed
 from kctl.model import ClusterState
-from kctl.protocol.quorum import Quorum, QuorumReplica, describe_quorum
+from kctl.protocol.controllers import controller_settings, quorum_of_migration
+from kctl.protocol.quorum import NO_CONTROLLER_HINT, Quorum, QuorumNode, QuorumReplica, describe_quorum
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from kctl.protocol.client import ClusterClient
     from kctl.protocol.security import Security
     from kctl.zookeeper.client import ZooKeeper
@@ -43,7 +46,8 @@ class Controller:
 
     metadata: "zookeeper" or "kraft". controller_id: None if there is none. host, port: None if brokers do not report
     them. epoch, since: from ZooKeeper, None if no ZooKeeper is configured; with KRaft, the leader epoch, and since is
-    None. named_by: broker → the controller that it names (ZooKeeper only). failures: what could not be read.
+    None. named_by: broker → the controller that it names (ZooKeeper only). failures: what could not be read. problem:
+    why there is no active controller (KRaft only); then `voters` has the known controllers, voters or not.
     """
 
     metadata: str
@@ -57,6 +61,7 @@ class Controller:
     voters: tuple[Voter, ...]
     observers: tuple[Voter, ...]
     failures: tuple[str, ...]
+    problem: str | None = None
 
     @property
     def agreed(self) -> bool:
@@ -65,8 +70,10 @@ class Controller:
 
     def require_healthy(self) -> None:
         """Raise NotHealthy if there is no controller, or brokers name different ones."""
+        if self.controller_id is None and self.metadata == "kraft":
+            raise NotHealthy(self.problem or "no active controller", hint=NO_CONTROLLER_HINT)
         if self.controller_id is None:
-            raise NotHealthy("there is no controller", hint="start ZooKeeper servers or voters until a majority is up")
+            raise NotHealthy("there is no controller", hint="start ZooKeeper servers until a majority is up")
         if not self.agreed:
             others = "; ".join(
                 f"broker {node}: {'none' if named is None else named}"
@@ -80,7 +87,7 @@ def read_controller(client: ClusterClient) -> Controller:
     """Return the controller. Raises NotAuthorized if the quorum is not readable, subclasses of ConnectionFailed."""
     quorum = describe_quorum(client)
     if quorum is not None:
-        return of_quorum(quorum)
+        return of_quorum(quorum if quorum.nodes else replace(quorum, nodes=_configured_nodes(client)))
     state = client.metadata(())
     views = read_views(client, state.brokers)
     epoch: Epoch | None = None
@@ -91,7 +98,26 @@ def read_controller(client: ClusterClient) -> Controller:
             epoch = read_epoch(target.zookeeper, target.zookeeper_security)
         except KctlError as exc:
             failures.append(exc.message)
+    if _is_unlike_zookeeper(state, views, epoch):
+        quorum = quorum_of_migration(client)
+        if quorum is not None:
+            return of_quorum(quorum)
     return of_views(state, views, epoch, failures)
+
+
+def _configured_nodes(client: ClusterClient) -> tuple[QuorumNode, ...]:
+    """Return the controllers' addresses from the brokers' settings, for brokers before 3.9; () if unreadable."""
+    try:
+        settings = controller_settings(client)
+    except KctlError:
+        return ()
+    return () if settings is None else settings.nodes
+
+
+def _is_unlike_zookeeper(state: ClusterState, views: Mapping[int, BrokerView | KctlError], epoch: Epoch | None) -> bool:
+    """Return True if the brokers may migrate to KRaft: the controller is no broker, or brokers name different ones."""
+    named = {view.controller_id for view in views.values() if isinstance(view, BrokerView)}
+    return len(named) > 1 or (epoch is not None and epoch.controller not in {None, *state.brokers})
 
 
 def of_quorum(quorum: Quorum) -> Controller:
@@ -113,18 +139,21 @@ def of_quorum(quorum: Quorum) -> Controller:
             last_caught_up=_time(replica.last_caught_up_timestamp_ms),
         )
 
+    # Without a leader, only the addresses of controllers are known, not which of them are voters.
+    unlisted = [] if quorum.voters else [QuorumReplica(node, None, None, None, None, None) for node in sorted(nodes)]
     return Controller(
         metadata="kraft",
         controller_id=quorum.leader_id,
         host=leader.host if leader else None,
         port=leader.port if leader else None,
-        epoch=quorum.leader_epoch,
+        epoch=None if quorum.leader_epoch < 0 else quorum.leader_epoch,
         since=None,
-        high_watermark=quorum.high_watermark,
+        high_watermark=None if quorum.high_watermark < 0 else quorum.high_watermark,
         named_by={},
-        voters=tuple(row(replica, "follower") for replica in quorum.voters),
+        voters=tuple(row(r, "follower") for r in quorum.voters) or tuple(row(r, "controller") for r in unlisted),
         observers=tuple(row(replica, "observer") for replica in quorum.observers),
         failures=(),
+        problem=quorum.no_controller,
     )
 
 

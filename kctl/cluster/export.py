@@ -34,18 +34,18 @@ def export_cluster(client: ClusterClient) -> tuple[dict[str, Any], list[str]]:
     Raises the errors of ClusterClient.metadata.
     """
     state = client.metadata()
-    unread: list[str] = []
+    controller = controller_of(client, state)
+    unread = [each for each in (controller.missing, controller.unread) if each]
     moving: Mapping[TopicPartition, Moving] | None = None
-    try:
-        moving = ongoing_reassignments(client)
-    except KctlError as exc:
-        unread.append(f"reassignments: {exc.message}")
-    controller, failure = controller_of(client, state)
-    unread += [failure] if failure else []
+    if controller.missing is None:  # otherwise a KRaft broker would not respond
+        try:
+            moving = ongoing_reassignments(client)
+        except KctlError as exc:
+            unread.append(f"reassignments: {exc.message}")
     log_dirs = fetch_log_dirs(client, state.brokers)
     configs = fetch_topic_configs(client, state.topics, state.brokers) if state.topics else {}
     unread += _unread(log_dirs, configs)
-    return assemble(replace(state, controller_id=controller), log_dirs, configs, moving), unread
+    return assemble(replace(state, controller_id=controller.id), log_dirs, configs, moving), unread
 
 
 def _unread(

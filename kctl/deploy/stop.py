@@ -141,8 +141,15 @@ def _signal(run: _Stop, nodes: Sequence[NodeProcess], number: signal.Signals) ->
 def _force(run: _Stop, survivors: list[NodeProcess]) -> None:
     names = ", ".join(n.node.name for n in survivors)
     if not run.force:
-        service = "the metadata quorum has no leader" if run.spec.uses_kraft else "ZooKeeper does not respond"
-        why = "" if run.metadata_serves else f": {service}, and a broker waits for it"
+        if run.spec.uses_kraft and any(isinstance(n.node, BrokerNode) for n in survivors):
+            # In a combined layout, the quorum may have lost its majority during this stop.
+            run.metadata_serves = _quorum_serves(run.spec, [n for n in observe(run.host, run.spec) if n.running])
+        service = (
+            "the metadata quorum has no active controller, and a broker waits for one to finish its shutdown"
+            if run.spec.uses_kraft
+            else "ZooKeeper does not respond, and a broker waits for it"
+        )
+        why = "" if run.metadata_serves else f": {service}"
         retry = "raise --timeout" if run.metadata_serves else f"run `kctl cluster start {run.spec.name}` first"
         raise TimedOut(
             f"{names} of cluster {run.spec.name} did not stop within {run.deadline.seconds:g} s{why}",

@@ -66,7 +66,8 @@ RULES = (
         "controller", Severity.ERROR, "There is not exactly one controller",
         "Without a controller, no leader is elected and no topic is created. A quorum with unreachable voters is "
         "close to that state.",
-        "Run `kctl controller`, then start the controllers, or check ZooKeeper (`kctl zk stat`).",
+        "Run `kctl controller`, then start the controllers, or check ZooKeeper (`kctl zk stat`). If controllers run "
+        "without a leader, run `kctl quorum recover` on their hosts.",
     ),
     _rule(
         "offline_partitions", Severity.ERROR, "Partitions have no leader",

@@ -10,7 +10,7 @@ from kctl.errors import KctlError
 from kctl.health.leaders import leader_status
 from kctl.health.model import Check, CheckStatus, Facts, HealthLimits
 from kctl.health.partitions import partitions_of
-from kctl.protocol.quorum import Quorum, QuorumReplica, silent_replicas
+from kctl.protocol.quorum import LAST_KNOWN, Quorum, QuorumReplica, silent_replicas
 
 _FEW_REPLICAS = 10  # allowed deviation whatever the percentage: small clusters are never even
 _SILENT_VOTER_MS = 10_000  # a voter that cannot fetch for 2 s (controller.quorum.fetch.timeout.ms) starts an election
@@ -89,8 +89,8 @@ def silent_voters(quorum: Quorum) -> list[QuorumReplica]:
 
 
 def _quorum(quorum: Quorum) -> Check:
-    if quorum.leader_id is None:
-        return Check("controller", CheckStatus.PROBLEM, "the metadata quorum has no leader")
+    if quorum.no_controller is not None:
+        return Check("controller", CheckStatus.PROBLEM, quorum.no_controller, reasons=(LAST_KNOWN,))
     silent = silent_voters(quorum)
     if silent:
         subjects = tuple(f"controller {replica.id}" for replica in silent)

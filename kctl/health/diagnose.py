@@ -12,13 +12,14 @@ from kctl.cluster.log_dirs import LogDir, fetch_log_dirs
 from kctl.cluster.membership import fenced_brokers
 from kctl.errors import KctlError, NotHealthy
 from kctl.health.causes import Suspect, find_suspects, unhealthy
-from kctl.health.collect import adding_replicas, min_isr_of
+from kctl.health.collect import adding_replicas, min_isr_of, read_quorum
 from kctl.health.eligible import EligibleReplicas, eligible_rows
 from kctl.health.held_back import HeldBack, find_held_back
 from kctl.health.hidden import hidden_line, hidden_topics
 from kctl.health.isr_changes import IsrChanges
 from kctl.health.partitions import adding_unknown, at_risk, under_min_isr
 from kctl.model import ClusterState, PartitionState, TopicPartition
+from kctl.protocol.quorum import LAST_KNOWN, NO_CONTROLLER_HINT, Quorum
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
@@ -32,6 +33,7 @@ class Diagnosis:
     under-replicated partitions that reject acks=all. held_back: records above the high watermark. watched_ms: how long
     ISRs were watched; None: not watched. isr_changes: the observed changes. failures: what could not be read, and why.
     eligible: see Health.eligible.
+    no_controller: why there is no active controller; None: there is one, or it is unknown, or with ZooKeeper.
     """
 
     partition_count: int
@@ -44,10 +46,12 @@ class Diagnosis:
     isr_changes: tuple[IsrChanges, ...]
     failures: tuple[str, ...]
     eligible: tuple[EligibleReplicas, ...] | None = None
+    no_controller: str | None = None
 
     @property
     def healthy(self) -> bool:
-        return not (self.offline or self.under_replicated or self.held_back or self.isr_changes)
+        partitions = self.offline or self.under_replicated or self.held_back or self.isr_changes
+        return not (partitions or self.no_controller)
 
     def require_healthy(self) -> None:
         """Raise NotHealthy if a partition has a problem, with the most likely cause."""
@@ -64,6 +68,9 @@ class Diagnosis:
             )
             if names
         ]
+        if self.no_controller is not None:
+            partitions = f"; of {counted(self.partition_count, 'partition')}: {', '.join(problems)}" if problems else ""
+            raise NotHealthy(f"{self.no_controller}{partitions}", hint=NO_CONTROLLER_HINT)
         cause = f"; most in common: {self.suspects[0].description}" if self.suspects else ""
         raise NotHealthy(f"of {counted(self.partition_count, 'partition')}: {', '.join(problems)}{cause}")
 
@@ -80,7 +87,8 @@ def diagnose(
     Raises subclasses of ConnectionFailed.
     """
     with client.asking_silent_brokers_once():
-        adding = adding_replicas(client, state)
+        quorum = read_quorum(client)
+        adding = adding_replicas(client, state, quorum)
         problems = unhealthy(state, adding)
         log_dirs = fetch_log_dirs(client, state.brokers)
         fenced = fenced_brokers(client) if problems else {}
@@ -93,6 +101,8 @@ def diagnose(
         failures.append(fenced.message)
         fenced = {}
     failures += [each.message for each in min_isr.values() if isinstance(each, KctlError)]
+    missing = quorum.no_controller if isinstance(quorum, Quorum) else None
+    failures += [LAST_KNOWN] if missing else []
     unknown = adding_unknown(adding) if any(not p.offline for p in problems) else None
     failures += [unknown] if unknown else []
     failures += [eligible.message] if isinstance(eligible, KctlError) else []
@@ -112,6 +122,7 @@ def diagnose(
         isr_changes=tuple(changes),
         failures=tuple(dict.fromkeys(failures)),
         eligible=eligible_rows(state, eligible),
+        no_controller=missing,
     )
 
 

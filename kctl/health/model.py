@@ -114,10 +114,13 @@ class Health:
         """Raise NotHealthy if a check found a problem."""
         if not self.problems:
             return
-        first = self.problems[0]
+        first, hint = self.problems[0], "run `kctl cluster diagnose` to find the common cause"
+        missing = [check for check in self.problems if check.check == "controller" and self.controller_id is None]
+        if missing:  # explains the others: without a controller, the rest is what the brokers last knew
+            first, hint = missing[0], "run `kctl controller`, and start controllers or ZooKeeper servers"
         more = f", and {counted(len(self.problems) - 1, 'other problem')}" if len(self.problems) > 1 else ""
         raise NotHealthy(
             f"{first.check.replace('_', ' ')}: {first.summary}{more}",
-            hint="run `kctl cluster diagnose` to find the common cause",
+            hint=hint,
             details={"problems_found": [check.check for check in self.problems]},
         )

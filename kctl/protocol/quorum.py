@@ -6,20 +6,26 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kctl.base.deadline import Deadline
 from kctl.base.parallel import run_all
-from kctl.errors import ConnectionFailed, KctlError, OperationFailed
+from kctl.errors import ConnectionFailed, ConnectionTimedOut, KctlError, OperationFailed
 from kctl.protocol.codes import ApiKey
 
 if TYPE_CHECKING:
     from kctl.base.address import Address
     from kctl.model import ClusterState
     from kctl.protocol.client import ClusterClient
+    from kctl.protocol.connection import Connection
     from kctl.protocol.dialer import Dialer
 
 _METADATA_TOPIC = "__cluster_metadata"
+_FORWARD_S = 2.5  # brokers forward the request to the active controller, which responds in milliseconds
+LAST_KNOWN = "without an active controller, brokers and partitions are as the brokers last knew them"
+NO_CONTROLLER_HINT = (
+    "start controllers until a majority of the voters is up; `kctl quorum recover` explains why there is no leader"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +56,11 @@ class QuorumNode:
 
 @dataclass(frozen=True, slots=True)
 class Quorum:
-    """The metadata quorum. leader_id: None if there is no leader. nodes: empty before Kafka 3.9."""
+    """The metadata quorum. leader_id: None if there is no leader. nodes: empty before Kafka 3.9.
+
+    problem: why there is no leader, if only the brokers' settings and single controllers could be read; then
+    leader_epoch and high_watermark are -1, `voters` is empty, and `nodes` has the controllers that are known.
+    """
 
     leader_id: int | None
     leader_epoch: int
@@ -58,16 +68,38 @@ class Quorum:
     voters: tuple[QuorumReplica, ...]
     observers: tuple[QuorumReplica, ...]
     nodes: tuple[QuorumNode, ...]
+    problem: str | None = None
+
+    @property
+    def no_controller(self) -> str | None:
+        """Return that there is no active controller, and why if known; None if there is one."""
+        if self.leader_id is not None:
+            return None
+        return f"no active controller: {self.problem or 'the metadata quorum has no leader'}"
 
 
-def describe_quorum(client: ClusterClient, *, timeout_s: float | None = None) -> Quorum | None:
-    """Return the quorum; None with ZooKeeper. Raises NotAuthorized, subclasses of ConnectionFailed.
+class ActiveController(NamedTuple):
+    """The active controller. id: None if unknown. missing: that there is none. unread: why it could not be read."""
 
-    timeout_s: brokers wait for a leader before they respond (default: the client's).
+    id: int | None
+    missing: str | None = None
+    unread: str | None = None
+
+
+def describe_quorum(client: ClusterClient, *, timeout_s: float = _FORWARD_S) -> Quorum | None:
+    """Return the quorum; None with ZooKeeper. Without an active controller, leader_id is None.
+
+    timeout_s: brokers forward the request, and wait for a leader before they respond.
+    Raises NotAuthorized, subclasses of ConnectionFailed.
     """
     if client.api_version(ApiKey.DESCRIBE_QUORUM) is None:
         return None
-    return _quorum_in(client.send(_quorum_request(), timeout_s=timeout_s))
+    try:
+        return quorum_in(client.send(quorum_request(), timeout_s=min(client.timeout_s, timeout_s)))
+    except ConnectionTimedOut as exc:
+        from kctl.protocol.controllers import quorum_without_broker
+
+        return quorum_without_broker(client, exc)
 
 
 def ask_controllers(servers: Sequence[Address], dialer: Dialer, *, timeout_s: float) -> Quorum | None:
@@ -109,17 +141,23 @@ def silent_replicas(quorum: Quorum, replicas: Iterable[QuorumReplica], *, limit_
 
 
 def _ask_controller(server: Address, dialer: Dialer, deadline: Deadline) -> Quorum:
-    from kctl.protocol.brokers import negotiate
     from kctl.protocol.connection import Connection
 
     with closing(Connection(server, dialer)) as connection:
         connection.open(deadline)
-        request = _quorum_request()
-        pending = connection.send_message(request, negotiate(request, None, connection), deadline)
-        return _quorum_in(connection.receive_message(pending, deadline))
+        return quorum_in(ask_connection(connection, quorum_request(), deadline))
 
 
-def _quorum_request() -> Any:
+def ask_connection(connection: Connection, request: Any, deadline: Deadline) -> Any:
+    """Send a kafka-python request over one connection, and return the response."""
+    from kctl.protocol.brokers import negotiate
+
+    pending = connection.send_message(request, negotiate(request, None, connection), deadline)
+    return connection.receive_message(pending, deadline)
+
+
+def quorum_request() -> Any:
+    """Return a DescribeQuorum request."""
     from kafka.protocol.admin import DescribeQuorumRequest
 
     topic = DescribeQuorumRequest.TopicData
@@ -128,7 +166,8 @@ def _quorum_request() -> Any:
     )
 
 
-def _quorum_in(answer: Any) -> Quorum:
+def quorum_in(answer: Any) -> Quorum:
+    """Return the quorum in a DescribeQuorum response. Raises the error in it."""
     from kctl.protocol.client import error_for
 
     if answer.error_code:
@@ -147,8 +186,8 @@ def _quorum_in(answer: Any) -> Quorum:
     return parse_quorum(row, getattr(answer, "nodes", None) or ())
 
 
-def controller_of(client: ClusterClient, state: ClusterState) -> tuple[int | None, str | None]:
-    """Return the controller, or why it is unknown. Raises subclasses of ConnectionFailed.
+def controller_of(client: ClusterClient, state: ClusterState) -> ActiveController:
+    """Return the controller, or why there is none or it is unknown. Raises subclasses of ConnectionFailed.
 
     With KRaft, Metadata names a random broker as the controller, so the quorum is queried instead.
     """
@@ -157,10 +196,11 @@ def controller_of(client: ClusterClient, state: ClusterState) -> tuple[int | Non
     except ConnectionFailed:
         raise
     except KctlError as exc:
-        return None, f"the controller is unknown: {exc.message}"
-    if quorum is None:
-        return state.controller_id, None if state.controller_id is not None else "the cluster has no controller"
-    return quorum.leader_id, None if quorum.leader_id is not None else "the metadata quorum has no leader"
+        return ActiveController(None, unread=f"the controller is unknown: {exc.message}")
+    if quorum is not None:
+        return ActiveController(quorum.leader_id, missing=quorum.no_controller)
+    missing = "the cluster has no controller" if state.controller_id is None else None
+    return ActiveController(state.controller_id, missing=missing)
 
 
 def parse_quorum(row: Any, nodes: Any) -> Quorum:

@@ -122,11 +122,16 @@ def summary(problems: Sequence[Blocker]) -> str:
 
 
 def quorum_blocker(quorum: Quorum | KctlError | None, down: Collection[int]) -> Blocker | None:
-    """Return a blocker if stopping KRaft voters would leave the quorum without a majority; None with ZooKeeper."""
+    """Return a blocker if stopping KRaft voters would leave the quorum without a majority, or if it has no leader.
+
+    None with ZooKeeper.
+    """
     if isinstance(quorum, NotAuthorized) or quorum is None:
         return None
     if isinstance(quorum, KctlError):
         return Blocker(None, None, f"cannot read the state of the metadata quorum: {quorum.message}")
+    if quorum.no_controller is not None:
+        return Blocker(None, None, quorum.no_controller)
     voters = {voter.id: voter for voter in quorum.voters}
     if not voters.keys() & set(down) or len(voters) == 1:  # a single voter cannot be protected
         return None

@@ -196,7 +196,8 @@ class Sampler:
                     continue
                 quorum = describe_quorum(client)
                 assert quorum is not None
-                self._controllers.add((quorum.leader_id, quorum.leader_epoch))
+                if quorum.problem is None:  # otherwise the epoch is unknown
+                    self._controllers.add((quorum.leader_id, quorum.leader_epoch))
 
 
 class _Changes(list[tuple[int, int, _State]]):

@@ -12,10 +12,10 @@ from health_testing import partition, state
 from kctl.brokers import overview
 from kctl.cluster import membership
 from kctl.commands.broker.tables import description_tables
-from kctl.errors import ConnectionRefused, KctlError, NotAuthorized, NotFound
+from kctl.errors import ConnectionRefused, KctlError, NotAuthorized, NotFound, NotHealthy
 from kctl.model import Broker, ClusterState
 from kctl.protocol import quorum as quorum_module
-from kctl.protocol.quorum import Quorum
+from kctl.protocol.quorum import LAST_KNOWN, Quorum
 
 THREE = state([partition("123", "123")])
 
@@ -35,27 +35,48 @@ def _facts(monkeypatch: pytest.MonkeyPatch, quorum: Quorum | KctlError | None, c
 
 
 @pytest.mark.parametrize(
-    ("quorum", "controller", "failure"),
+    ("quorum", "controller", "missing", "failures"),
     [
-        (Quorum(2, 1, 1, (), (), ()), [False, True, False], None),
-        (None, [True, False, False], None),  # ZooKeeper: metadata tells
-        (Quorum(None, 1, 1, (), (), ()), [None, None, None], "the metadata quorum has no leader"),
-        (NotAuthorized("no"), [None, None, None], "the controller is unknown: no"),
+        (Quorum(2, 1, 1, (), (), ()), [False, True, False], None, ()),
+        (None, [True, False, False], None, ()),  # ZooKeeper: metadata tells
+        (
+            Quorum(None, 1, 1, (), (), ()),
+            [None, None, None],
+            "no active controller: the metadata quorum has no leader",
+            (),
+        ),
+        (
+            Quorum(None, -1, -1, (), (), (), "no controller responds (a:1)"),
+            [None, None, None],
+            "no active controller: no controller responds (a:1)",
+            (),
+        ),
+        (NotAuthorized("no"), [None, None, None], None, ("the controller is unknown: no",)),
     ],
 )
 def test_controller(
-    monkeypatch: pytest.MonkeyPatch, quorum: Quorum | KctlError | None, controller: list[bool | None], failure: str
+    monkeypatch: pytest.MonkeyPatch,
+    quorum: Quorum | KctlError | None,
+    controller: list[bool | None],
+    missing: str | None,
+    failures: tuple[str, ...],
 ) -> None:
     facts = _facts(monkeypatch, quorum, THREE)
+    assert facts.no_controller == missing
+    if missing is None:
+        facts.require_controller()
+    else:
+        with pytest.raises(NotHealthy):
+            facts.require_controller()
     assert [row.is_controller for row in overview.summaries(facts)] == controller
     assert [row.is_controller for row in overview.descriptions(facts, [1, 2, 3])] == controller
-    assert facts.failures == ((failure,) if failure else ())
+    assert facts.failures == (*failures, *([LAST_KNOWN] if missing else []))
 
 
 def test_no_controller_with_zookeeper(monkeypatch: pytest.MonkeyPatch) -> None:
     facts = _facts(monkeypatch, None, ClusterState("id", None, THREE.brokers, THREE.topics))
     assert [row.is_controller for row in overview.summaries(facts)] == [None, None, None]
-    assert facts.failures == ("the cluster has no controller",)
+    assert (facts.no_controller, facts.failures) == ("the cluster has no controller", (LAST_KNOWN,))
 
 
 @pytest.mark.parametrize(

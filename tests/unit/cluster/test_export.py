@@ -145,7 +145,7 @@ def test_few_requests_at_100_000_partitions() -> None:
     [
         (None, 0, []),  # ZooKeeper: Metadata's is the one
         (Quorum(101, 1, 0, (), (), ()), 101, []),
-        (Quorum(None, 1, 0, (), (), ()), None, ["the metadata quorum has no leader"]),
+        (Quorum(None, 1, 0, (), (), ()), None, ["no active controller: the metadata quorum has no leader"]),
         (NotAuthorized("no"), None, ["the controller is unknown: no"]),
     ],
 )

@@ -36,7 +36,7 @@ NOT_RESULTS = {
     "AlterRequest", "ConsumeArguments", "CreateArguments", "HangingOptions", "ProduceArguments", "ResetArguments",
     "RestartArguments", "TruncateArguments",
     # what the library is told and works with
-    "Broker", "BrokersShare", "ClusterState", "Destination", "LagQuery", "PartitionsShare", "LagReport",
+    "Broker", "BrokerFacts", "BrokersShare", "ClusterState", "Destination", "LagQuery", "PartitionsShare", "LagReport",
     "LagRequest",
     "LastRun", "NodeProcess", "PlanBroker", "PlanCluster", "PlanInput", "Prepared",
     "RestartRun", "Rule", "Run", "TopicState",

@@ -12,7 +12,7 @@ from health_testing import facts, partition, state
 from kctl.cluster.eligible import Eligible
 from kctl.cluster.log_dirs import LogDir, LogDirReplica
 from kctl.commands.cluster.diagnose import fine_leaders
-from kctl.errors import NotAuthorized
+from kctl.errors import NotAuthorized, NotHealthy
 from kctl.health import diagnose as diagnosis
 from kctl.health import partitions as rules
 from kctl.health.causes import find_suspects, missing_replicas, unhealthy
@@ -21,6 +21,7 @@ from kctl.health.eligible import EligibleReplicas, eligible_rows
 from kctl.health.isr_changes import IsrWatch
 from kctl.health.model import CheckStatus
 from kctl.model import Broker, TopicPartition
+from kctl.protocol.quorum import Quorum
 
 
 @pytest.mark.parametrize(
@@ -219,6 +220,7 @@ def test_a_partition_that_comes_or_goes_is_no_change() -> None:
 
 def test_a_diagnosis_says_what_it_was_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """A reassignment may be why replicas are not in sync; a broker that is down may be registered."""
+    monkeypatch.setattr(diagnosis, "read_quorum", lambda *_: None)
     monkeypatch.setattr(diagnosis, "adding_replicas", lambda *_: NotAuthorized("reassignments: no"))
     monkeypatch.setattr(diagnosis, "fenced_brokers", lambda *_: NotAuthorized("fenced brokers: no"))
     monkeypatch.setattr(diagnosis, "fetch_log_dirs", lambda *_: {})
@@ -241,6 +243,7 @@ def test_a_diagnosis_says_where_writers_are_refused(
     least: int | NotAuthorized, refusing: tuple[str, ...], failures: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, answer in (
+        ("read_quorum", None),
         ("adding_replicas", {}),
         ("fenced_brokers", {}),
         ("fetch_log_dirs", {}),
@@ -257,6 +260,7 @@ def test_a_diagnosis_says_where_writers_are_refused(
 
 def test_leaders_without_missing_replicas_are_omitted_if_a_broker_is_down(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, answer in (
+        ("read_quorum", None),
         ("adding_replicas", {}),
         ("fenced_brokers", {}),
         ("fetch_log_dirs", {}),
@@ -324,3 +328,25 @@ def test_rows_of_eligible_replicas() -> None:
     assert eligible_rows(cluster, {TopicPartition("gone", 0): Eligible((3,))}) == ()
     assert eligible_rows(cluster, None) is None
     assert eligible_rows(cluster, NotAuthorized("no")) is None
+
+
+def test_a_diagnosis_names_a_missing_controller(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It explains the rest: without a controller, no ISR and no leader changes. Reassignments are not asked for."""
+    quorum = Quorum(None, -1, -1, (), (), (), "no controller responds (a:1)")
+    for name, answer in (
+        ("read_quorum", quorum),
+        ("fenced_brokers", {}),
+        ("fetch_log_dirs", {}),
+        ("hidden_topics", ()),
+    ):
+        monkeypatch.setattr(diagnosis, name, lambda *_, answer=answer: answer)
+    monkeypatch.setattr(diagnosis, "find_held_back", lambda *_: ([], []))
+    monkeypatch.setattr(diagnosis, "min_isr_of", lambda *_: {"t": 1})
+    client: Any = SimpleNamespace(asking_silent_brokers_once=nullcontext)
+    healthy = diagnosis.diagnose(client, state([partition("123", "123")]))
+    with pytest.raises(NotHealthy, match=r"^no active controller: no controller responds \(a:1\)$"):
+        healthy.require_healthy()
+    worse = diagnosis.diagnose(client, state([partition("123", "12")]))
+    with pytest.raises(NotHealthy, match=r"no active controller: .*; of 1 partition: 1 under-replicated"):
+        worse.require_healthy()
+    assert any("reassignments are unknown: no active controller" in line for line in worse.failures)

@@ -159,11 +159,12 @@ def test_the_metadata_quorum_keeps_a_majority(
         (None, None, None),
         (NotAuthorized("the metadata quorum: no"), None, None),  # it may not be described by everybody
         (OperationFailed("no leader"), None, "cannot read the state of the metadata quorum: no leader"),
+        (Quorum(None, -1, -1, (), (), (), "none responds"), None, "no active controller: none responds"),
         (None, "z:2181 refused the connection", "a stopped broker could not start without ZooKeeper: z:2181 refused"),
     ],
 )
 def test_what_keeps_the_metadata_is_part_of_the_gate(
-    quorum: KctlError | None, zookeeper: str | None, says: str | None
+    quorum: Quorum | KctlError | None, zookeeper: str | None, says: str | None
 ) -> None:
     seen = GateSnapshot(state([partition("123", "123")]), {"t": 2}, {}, quorum, zookeeper)
     found = gate(seen, [1], [1, 2, 3])

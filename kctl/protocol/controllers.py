@@ -1,0 +1,241 @@
+"""The controllers that the brokers' settings name, asked directly: what is known without an active controller.
+
+A broker forwards DescribeQuorum and other requests to the active controller. Without one, it does not respond for a
+minute (kafka.server.BrokerServer, retryTimeoutMs of its channel to the controller). It still describes its own
+settings, which name the controllers. A controller lists the registered controllers and the leader that it knows, also
+without a leader (DescribeCluster, KIP-919).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from kctl.base.address import Address, parse_address
+from kctl.base.deadline import Deadline
+from kctl.base.parallel import run_all
+from kctl.base.text import counted
+from kctl.errors import (
+    ConnectionFailed,
+    ConnectionRefused,
+    ConnectionTimedOut,
+    KctlError,
+    NameNotResolved,
+    UsageError,
+)
+from kctl.protocol.quorum import Quorum, QuorumNode, ask_connection, ask_controllers, quorum_in, quorum_request
+
+if TYPE_CHECKING:
+    from kctl.protocol.client import ClusterClient
+    from kctl.protocol.dialer import Dialer
+
+_VOTERS, _BOOTSTRAP = "controller.quorum.voters", "controller.quorum.bootstrap.servers"
+_LISTENERS, _MIGRATION = "controller.listener.names", "zookeeper.metadata.migration.enable"
+_BROKER_RESOURCE = 4  # ConfigResource.Type
+_CONTROLLER_ENDPOINTS = 2  # EndpointType of DescribeCluster
+_MAX_BROKERS = 8  # asked for the settings: they are the same on all brokers
+_SETTINGS_S, _CONTROLLERS_S, _OTHER_BROKERS_S = 1.0, 1.0, 0.8
+_DOWN = (ConnectionRefused, ConnectionTimedOut, NameNotResolved)
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerSettings:
+    """The controllers that the brokers' settings name.
+
+    servers: address → node id; None: the settings have no ids (controller.quorum.bootstrap.servers). listener: name of
+    the controllers' listener. migrating: a ZooKeeper cluster that migrates to KRaft.
+    """
+
+    servers: Mapping[Address, int | None]
+    listener: str
+    migrating: bool
+
+    @property
+    def nodes(self) -> tuple[QuorumNode, ...]:
+        """Return the controllers whose id is known."""
+        return tuple(
+            QuorumNode(node, self.listener, server.host, server.port)
+            for server, node in self.servers.items()
+            if node is not None
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """What a controller that does not lead reports. leader_id: None if it knows no leader."""
+
+    leader_id: int | None
+    controllers: Mapping[int, Address]
+
+
+def quorum_without_broker(client: ClusterClient, timeout: ConnectionTimedOut) -> Quorum:
+    """Return the quorum after a broker did not forward a request in time. timeout: that error.
+
+    Without an active controller, leader_id is None and `problem` says what is known. Raises `timeout` if no broker
+    describes its settings either: then the brokers hang.
+    """
+    settings = controller_settings(client)
+    if settings is None:
+        raise timeout
+    dialer = _dialer(client)
+    deadline = Deadline(_CONTROLLERS_S)
+    answers: dict[Address, Quorum | _View | KctlError] = {}
+    if dialer is not None:
+        answers = run_all({s: partial(_ask, s, dialer, deadline) for s in settings.servers}, deadline)
+    for answer in answers.values():
+        if isinstance(answer, Quorum):
+            return answer
+    if not any(isinstance(answer, _View) for answer in answers.values()):
+        # The controllers may be out of reach of this machine: other brokers tell whether the first one only hangs.
+        forwarded = _ask_other_brokers(client)
+        if forwarded is not None:
+            return forwarded
+    return _without_leader(settings, answers)
+
+
+def controller_settings(client: ClusterClient) -> ControllerSettings | None:
+    """Return what the brokers' settings say about controllers, from the first broker that responds; None: none does.
+
+    If the user may not describe configs, no server is known.
+    """
+    from kafka.protocol.admin import DescribeConfigsRequest
+
+    resource = DescribeConfigsRequest.DescribeConfigsResource
+    keys = [_VOTERS, _BOOTSTRAP, _LISTENERS, _MIGRATION]
+    requests = {
+        broker.id: DescribeConfigsRequest(
+            resources=[resource(resource_type=_BROKER_RESOURCE, resource_name=str(broker.id), configuration_keys=keys)]
+        )
+        for broker in list(client.metadata((), timeout_s=_SETTINGS_S).brokers.values())[:_MAX_BROKERS]
+    }
+    answers = client.send_each(requests, timeout_s=_SETTINGS_S)
+    results = [answer.results[0] for answer in answers.values() if not isinstance(answer, KctlError) and answer.results]
+    if not results:
+        return None
+    values = {row.name: row.value or "" for row in results[0].configs or ()}
+    listener = values.get(_LISTENERS, "").partition(",")[0].strip()
+    servers: dict[Address, int | None] = {}
+    for text in _items(values.get(_VOTERS, "")):
+        node, _, address = text.partition("@")
+        _add(servers, address, int(node) if node.isdecimal() else None)
+    for text in _items(values.get(_BOOTSTRAP, "")):
+        _add(servers, text, None)
+    return ControllerSettings(servers, listener, values.get(_MIGRATION) == "true")
+
+
+def quorum_of_migration(client: ClusterClient) -> Quorum | None:
+    """Return the quorum if a ZooKeeper cluster migrates to KRaft and its controllers have a leader; else None.
+
+    During a migration, brokers in ZooKeeper mode cannot describe the quorum, and name a random broker as controller.
+    """
+    try:
+        settings = controller_settings(client)
+    except ConnectionFailed:
+        return None
+    dialer = _dialer(client)
+    if settings is None or dialer is None or not settings.migrating or not settings.servers:
+        return None
+    quorum = ask_controllers(list(settings.servers), dialer, timeout_s=_CONTROLLERS_S)
+    return None if quorum is None or quorum.leader_id is None else quorum
+
+
+def _items(text: str) -> list[str]:
+    return [item.strip() for item in text.split(",") if item.strip()]
+
+
+def _add(servers: dict[Address, int | None], text: str, node: int | None) -> None:
+    try:
+        servers.setdefault(parse_address(text), node)
+    except UsageError:
+        return  # a broker would not have started with it
+
+
+def _dialer(client: ClusterClient) -> Dialer | None:
+    from kctl.protocol.dialer import Dialer
+
+    try:
+        return Dialer(client.target.security, controllers=True)
+    except KctlError:
+        return None
+
+
+def _ask(server: Address, dialer: Dialer, deadline: Deadline) -> Quorum | _View:
+    """Return the quorum if this controller leads; otherwise what it knows."""
+    from kctl.protocol.client import error_for
+    from kctl.protocol.connection import Connection
+
+    with closing(Connection(server, dialer)) as connection:
+        connection.open(deadline)
+        try:
+            return quorum_in(ask_connection(connection, quorum_request(), deadline))
+        except ConnectionFailed:
+            raise
+        except KctlError:  # not the leader
+            answer = ask_connection(connection, _cluster_request(), deadline)
+    if answer.error_code:
+        raise error_for(answer.error_code, answer.error_message, subject="the controllers")
+    controllers = {row.broker_id: Address(row.host, row.port) for row in answer.brokers}
+    return _View(None if answer.controller_id < 0 else answer.controller_id, controllers)
+
+
+def _cluster_request() -> Any:
+    from kafka.protocol.admin import DescribeClusterRequest
+
+    return DescribeClusterRequest(endpoint_type=_CONTROLLER_ENDPOINTS, min_version=1)
+
+
+def _ask_other_brokers(client: ClusterClient) -> Quorum | None:
+    """Return the quorum from the first broker that forwards the request; None if none does in time."""
+    brokers = list(client.metadata((), timeout_s=_SETTINGS_S).brokers.values())[:_MAX_BROKERS]
+    deadline = Deadline(_OTHER_BROKERS_S)
+    connections = client.dial_known(brokers, timeout_s=_OTHER_BROKERS_S)
+    usable = {node: each for node, each in connections.items() if not isinstance(each, KctlError)}
+    try:
+        answers = run_all(
+            {node: partial(ask_connection, each, quorum_request(), deadline) for node, each in usable.items()}, deadline
+        )
+    finally:
+        for connection in usable.values():
+            connection.close()
+    for answer in answers.values():
+        if not isinstance(answer, KctlError):
+            return quorum_in(answer)
+    return None
+
+
+def _without_leader(settings: ControllerSettings, answers: Mapping[Address, Quorum | _View | KctlError]) -> Quorum:
+    views = {server: answer for server, answer in answers.items() if isinstance(answer, _View)}
+    registered = {node: address for view in views.values() for node, address in view.controllers.items()}
+    nodes = {node.id: node for node in settings.nodes}
+    for node, address in sorted(registered.items()):
+        nodes.setdefault(node, QuorumNode(node, settings.listener, address.host, address.port))
+    leaders = {view.leader_id for view in views.values() if view.leader_id is not None}
+    return Quorum(
+        leader_id=None,
+        leader_epoch=-1,
+        high_watermark=-1,
+        voters=(),
+        observers=(),
+        nodes=tuple(nodes[node] for node in sorted(nodes)),
+        problem=_problem(settings.servers, answers, leaders),
+    )
+
+
+def _problem(
+    servers: Collection[Address], answers: Mapping[Address, Quorum | _View | KctlError], leaders: Collection[int]
+) -> str:
+    if not servers:
+        return "the brokers do not reach one, and their settings do not show the controllers to this user"
+    down = [str(server) for server in servers if server not in answers or isinstance(answers[server], _DOWN)]
+    if len(down) == len(servers):
+        return f"no controller responds ({', '.join(down)})"
+    count = len(servers) - len(down)
+    responding = f"{count} of {counted(len(servers), 'controller')} respond{'s' if count == 1 else ''}"
+    if leaders:
+        names = ", ".join(map(str, sorted(leaders)))
+        return f"{responding}; the last leader that they know, controller {names}, does not respond as the leader"
+    silent = f", {' and '.join(down)} do{'es' if len(down) == 1 else ''} not" if down else ", but have no leader"
+    return f"{responding}{silent}"
