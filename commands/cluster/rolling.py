@@ -238,7 +238,7 @@ def _confirm(inv: Invocation, request: RollingRequest, target: Target, text: str
 # --- carrying out -----------------------------------------------------------------------------------------------------
 
 
-class _TerminalReporter:
+class TerminalReporter:
     """Progress of a run: one bar, and a line for each broker."""
 
     def __init__(self, bar: output.Progress) -> None:
@@ -258,7 +258,7 @@ def _carry_out(inv: Invocation, run: RestartRun, plan: RestartPlan) -> None:
     failure: KctlError | None = None
     started = run.clock.now()
     with interrupt_when_terminated(), output.progress("restarting", lines_every_s=_LINES_EVERY_S) as bar:
-        run.reporter = _TerminalReporter(bar)
+        run.reporter = TerminalReporter(bar)
         with _interruptible(run):
             try:
                 carry_out(run)

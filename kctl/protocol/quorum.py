@@ -17,9 +17,11 @@ if TYPE_CHECKING:
     from kctl.base.address import Address
     from kctl.model import ClusterState
     from kctl.protocol.client import ClusterClient
+    from kctl.protocol.connection import Connection
     from kctl.protocol.dialer import Dialer
 
 _METADATA_TOPIC = "__cluster_metadata"
+_CONTROLLERS = 2  # EndpointType of DescribeCluster
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,31 @@ def describe_quorum(client: ClusterClient) -> Quorum | None:
     """Return the quorum; None with ZooKeeper. Raises NotAuthorized, subclasses of ConnectionFailed."""
     if client.api_version(ApiKey.DESCRIBE_QUORUM) is None:
         return None
-    return _quorum_in(client.send(_quorum_request()))
+    return _quorum_in(client.send_to_quorum(_quorum_request()))
+
+
+def read_controllers(connection: Connection, deadline: Deadline) -> ClusterState:
+    """Return the registered controllers as the brokers of a state, and the active one, from a controller (KIP-919).
+
+    Controllers that are down are included. Raises NotSupported before Kafka 3.7, NotAuthorized.
+    """
+    from kafka.protocol.admin import DescribeClusterRequest
+
+    from kctl.model import Broker, ClusterState
+    from kctl.protocol.brokers import negotiate
+    from kctl.protocol.client import error_for
+
+    request = DescribeClusterRequest(endpoint_type=_CONTROLLERS, min_version=1)
+    pending = connection.send_message(request, negotiate(request, None, connection), deadline)
+    answer = connection.receive_message(pending, deadline)
+    if answer.error_code:
+        raise error_for(answer.error_code, answer.error_message, subject="the controllers")
+    return ClusterState(
+        cluster_id=answer.cluster_id,
+        controller_id=_optional(answer.controller_id),
+        brokers={row.broker_id: Broker(row.broker_id, row.host, row.port, row.rack) for row in answer.brokers},
+        topics={},
+    )
 
 
 def ask_controllers(servers: Sequence[Address], dialer: Dialer, *, timeout_s: float) -> Quorum | None:

@@ -40,9 +40,9 @@ PARTS = (
     "errors", "model",
     "base", "protocol", "contexts", "zookeeper", "segment", "deploy",
     "cluster", "health",
-    "access", "configs", "lag", "groups", "transactions", "brokers", "quorum", "records", "topics",
+    "access", "configs", "lag", "groups", "transactions", "brokers", "records", "topics",
     "doctor", "capacity", "history",
-    "reassign", "leader", "restart", "validate", "playbook",
+    "reassign", "leader", "restart", "quorum", "validate", "playbook",
 )  # fmt: skip
 
 
