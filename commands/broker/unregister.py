@@ -16,9 +16,10 @@ def unregister(
     broker: Annotated[int, typer.Argument(metavar="ID", help="Broker id.")],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done; change nothing.")] = False,
 ) -> None:
-    """Remove the registration of a broker that is gone for good (KRaft).
+    """Remove the registration of a broker that was shut down for good.
 
-    The broker must be down and host no replicas. Until it is unregistered, health checks report it as down.
+    Needs KRaft. The broker must be down and host no replicas. Until it is unregistered, health checks report that it is
+    down.
 
     # Preview the removal of broker 4
     kctl broker unregister 4 --dry-run

@@ -30,7 +30,8 @@ _VERBS = {"add": "adds it to the voters", "stop": "stops it", "remove": "removes
 def add(ctx: typer.Context, node_id: Id, dry_run: DryRun = False) -> None:
     """Make a controller a voter of the metadata quorum.
 
-    The controller must run as an observer, and must have caught up. Change one voter at a time.
+    The controller must run as an observer, and must have caught up. If kctl has just started it, kctl waits for that.
+    Change one voter at a time.
 
     # Add controller 104 after it has caught up
     kctl quorum add 104
@@ -48,11 +49,11 @@ def remove(
     ] = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Remove a controller from the voters of the metadata quorum, and its registration.
+    """Remove a controller from the voters of the metadata quorum.
 
-    The controller must be stopped, because with controller.quorum.auto.join.enable it would join again. kctl stops the
-    controllers of clusters that it set up. The registration is removed from metadata.version 4.4 on, once the
-    controller is down. The remaining voters that follow the leader must be a majority of the new voters. After an
+    Its registration is removed as well, if metadata.version is 4.4 or later and the controller is down. The controller
+    must be stopped, because with controller.quorum.auto.join.enable it would join again. kctl stops the controllers of
+    clusters that it set up. The remaining voters that follow the leader must be a majority of the new voters. After an
     interruption, run the same command again.
 
     # Preview the removal of controller 103

@@ -66,7 +66,7 @@ def _emit(inv: Invocation, plan: Conversion, result: ItemResult) -> None:
         [Column("key", "RESULT"), Column("value", result.value)],
         [{"key": key, "value": value} for key, value in facts.items()],
     )
-    columns = [Column("node_id", "NODE", align="right"), Column("role"), Column("state", "VOTERS")]
+    columns = [Column("node_id", "NODE", align="right"), Column("role"), Column("voter_source", "VOTERS")]
     columns += [Column("problem")] if any(node.problem for node in plan.nodes) else []
     inv.emit(row, lambda: [summary, Table(columns, row["nodes"])], changed=result.changed)
 

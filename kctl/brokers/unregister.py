@@ -1,4 +1,4 @@
-"""Remove the registration of a broker that is gone for good from a KRaft cluster (KIP-185, KIP-500)."""
+"""Remove the registration of a broker that was shut down for good from a KRaft cluster (KIP-185, KIP-500)."""
 
 from __future__ import annotations
 

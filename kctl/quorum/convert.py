@@ -32,7 +32,7 @@ _MAX_FILE_BYTES = 1 << 20
 _PASSES = 2  # of the rolling restart: the first one may resume an older run of other nodes
 
 
-class NodeState(str, Enum):
+class VoterSource(str, Enum):
     """How a node learns the voters: from its settings, or from the metadata log."""
 
     STATIC = "static"
@@ -53,9 +53,13 @@ class ConvertNode:
 
     node_id: int
     role: str
-    state: NodeState
+    voter_source: VoterSource
     problem: str | None = None
     file: Path | None = None
+
+    @property
+    def is_done(self) -> bool:
+        return self.voter_source is VoterSource.DYNAMIC and self.file is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +99,7 @@ def plan_conversion(client: ClusterClient, host: Host | None = None) -> Conversi
         raise_kraft_version(client, validate_only=True)
     spec = find_cluster(host, facts.cluster_id)
     nodes = _nodes(client, facts, host, spec)
-    to_change = [each.node_id for each in nodes if each.state is not NodeState.DYNAMIC or each.file is not None]
+    to_change = [each.node_id for each in nodes if not each.is_done]
     steps = [ConvertStep.FEATURE] if facts.kraft_version < 1 else []
     if spec is not None and to_change:
         steps += [ConvertStep.SETTINGS] if any(each.file is not None for each in nodes) else []
@@ -151,8 +155,8 @@ def _nodes(client: ClusterClient, facts: QuorumFacts, host: Host, spec: ClusterS
 
 def _node(node: int, role: str, settings: Settings | KctlError, file: Path | None) -> ConvertNode:
     if isinstance(settings, KctlError):
-        return ConvertNode(node, role, NodeState.UNKNOWN, settings.message, file)
-    state = NodeState.STATIC if settings.get(VOTERS_KEY) else NodeState.DYNAMIC
+        return ConvertNode(node, role, VoterSource.UNKNOWN, settings.message, file)
+    state = VoterSource.STATIC if settings.get(VOTERS_KEY) else VoterSource.DYNAMIC
     return ConvertNode(node, role, state, None, file)
 
 
@@ -214,12 +218,12 @@ def _restart(
     assert plan.cluster is not None
     left = plan
     for _ in range(_PASSES):
-        nodes = [each.node_id for each in left.nodes if each.state is not NodeState.DYNAMIC]
+        nodes = [each.node_id for each in left.nodes if each.voter_source is not VoterSource.DYNAMIC]
         restart_own(plan.cluster, nodes, options, reporter)
         left = plan_conversion(client, host)
         if not left.changed:
             return left
-    names = ", ".join(str(each.node_id) for each in left.nodes if each.state is not NodeState.DYNAMIC)
+    names = ", ".join(str(each.node_id) for each in left.nodes if each.voter_source is not VoterSource.DYNAMIC)
     raise OperationFailed(
         f"node {names} still runs with {VOTERS_KEY}", hint=f"check {SERVERS_KEY} in its server.properties"
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from kctl.base.address import Address
 from kctl.base.deadline import Deadline
 from kctl.cluster.api_versions import fetch_api_versions
-from kctl.errors import ConnectionTimedOut, KctlError, NotSupported, OperationFailed
+from kctl.errors import ConnectionFailed, ConnectionTimedOut, KctlError, NotSupported, OperationFailed
 from kctl.protocol.codes import ApiKey
 from kctl.protocol.quorum import Quorum, describe_quorum, read_controllers
 
@@ -88,7 +88,10 @@ def _quorum(client: ClusterClient) -> Quorum:
         try:
             with client.ending_by(deadline):
                 quorum = describe_quorum(client)
-        except (ConnectionTimedOut, OperationFailed) as exc:  # brokers forward the request, and wait for a leader
+        except (ConnectionFailed, OperationFailed) as exc:
+            # Brokers forward the request, and wait for a leader. A controller may still name a leader that died.
+            if not (client.target.controllers or isinstance(exc, (ConnectionTimedOut, OperationFailed))):
+                raise
             cause: KctlError | None = exc
         else:
             if quorum is None:

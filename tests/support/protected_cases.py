@@ -58,6 +58,10 @@ ELSEWHERE: dict[str, str] = {
          "validate matrix"),
         "needs hooks: tests/integration/validate/test_hooks.py",
     ),
+    **dict.fromkeys(
+        ("quorum add", "quorum remove", "quorum convert", "broker unregister"),
+        "needs KRaft: tests/integration/kraft/test_quorum.py",
+    ),
     "cluster export": "reads", "group export": "reads", "topic reassign plan": "reads", "spark snapshot": "reads",
     "history snapshot": "reads",
     **dict.fromkeys(("context use", "context add", "context import", "context remove"), "changes kctl's own config"),

@@ -45,7 +45,7 @@ def test_kctl_converts_its_own_cluster(static: Kctl) -> None:
     left = static.json("quorum", "convert", "--dry-run")
     assert (left["kraft_version"], left["steps"]) == (1, ["restart"])
     converted = json.loads(static.ok("quorum", "convert", "--yes", "-o", "json", timeout=180).out)
-    assert [row["state"] for row in converted["nodes"]] == ["dynamic"]
+    assert [row["voter_source"] for row in converted["nodes"]] == ["dynamic"]
     assert (converted["changed"], converted["steps"], converted["remaining"]) == (True, [], [])
     assert processes_of(static.home) != before
     assert static.json("quorum", "convert", "--yes")["changed"] is False

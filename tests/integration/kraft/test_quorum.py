@@ -10,6 +10,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,13 +39,13 @@ def quorum(tmp_path_factory: pytest.TempPathFactory, shared: dict[str, str], kaf
 
 
 @pytest.fixture(scope="module")
-def spec(quorum: Kctl) -> dict[str, list[dict[str, int]]]:
-    described: dict[str, list[dict[str, int]]] = json.loads((clusters_dir(quorum) / "c" / "cluster.json").read_text())
+def spec(quorum: Kctl) -> dict[str, Any]:
+    described: dict[str, Any] = json.loads((clusters_dir(quorum) / "c" / "cluster.json").read_text())
     return described
 
 
 @pytest.fixture(scope="module")
-def controllers(spec: dict[str, list[dict[str, int]]]) -> Iterator[ClusterClient]:
+def controllers(spec: dict[str, Any]) -> Iterator[ClusterClient]:
     """A client of the controllers: registered ones are the brokers of its metadata."""
     servers = tuple(f"127.0.0.1:{node['port']}" for node in spec["controllers"])
     with connect(Target("c", servers, controllers=True), timeout_s=10) as client:
@@ -158,7 +159,7 @@ def test_a_killed_change_is_continued_by_the_same_command(quorum: Kctl, controll
 # --- what is refused --------------------------------------------------------------------------------------------------
 
 
-def test_a_majority_down_is_named(quorum: Kctl, spec: dict[str, list[dict[str, int]]]) -> None:
+def test_a_majority_down_is_named(quorum: Kctl, spec: dict[str, Any]) -> None:
     ports = {node["id"]: node["port"] for node in spec["controllers"]}
     quorum.ok("cluster", "kill", "c", "controller-103", "--yes")
     refused = quorum("quorum", "remove", "102", "--yes")
@@ -173,16 +174,15 @@ def test_a_majority_down_is_named(quorum: Kctl, spec: dict[str, list[dict[str, i
     eventually(lambda: quorum("quorum", "status").code == 0, what="all voters follow")
 
 
-def test_a_deleted_log_is_another_voter(quorum: Kctl, kafka_4_home: Path) -> None:
+def test_a_deleted_log_is_another_voter(quorum: Kctl, kafka_4_home: Path, spec: dict[str, Any]) -> None:
     node = follower(quorum)
     quorum.ok("cluster", "stop", "c", "--node", f"controller-{node}", "--yes", timeout=90)
     folder = clusters_dir(quorum) / "c" / f"controller-{node}"
     shutil.rmtree(folder / "data")
     refused = quorum("cluster", "start", "c", "--node", f"controller-{node}")
     assert (refused.code, "must not vote again" in refused.err) == (4, True), str(refused)
-    cluster_id = quorum.json("cluster", "status", "c")["cluster_id"]
     java_tool(
-        kafka_4_home, "kafka.tools.StorageTool", "format", "-t", cluster_id,
+        kafka_4_home, "kafka.tools.StorageTool", "format", "-t", spec["cluster_id"],
         "-c", str(folder / "server.properties"), "--no-initial-controllers",
     )  # fmt: skip
     quorum.ok("cluster", "start", "c", "--node", f"controller-{node}", timeout=120)
@@ -202,7 +202,7 @@ def test_a_deleted_log_is_another_voter(quorum: Kctl, kafka_4_home: Path) -> Non
 # --- --bootstrap-controller -------------------------------------------------------------------------------------------
 
 
-def test_controllers_answer_without_brokers(quorum: Kctl, spec: dict[str, list[dict[str, int]]]) -> None:
+def test_controllers_answer_without_brokers(quorum: Kctl, spec: dict[str, Any]) -> None:
     node = follower(quorum)
     server = next(f"127.0.0.1:{each['port']}" for each in spec["controllers"] if each["id"] == node)
     through = ("--bootstrap-controller", server)

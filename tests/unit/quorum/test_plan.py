@@ -109,7 +109,7 @@ def test_kctl_stops_a_voter_of_its_own_cluster() -> None:
     running = own(103, 101, 102, 103)
     assert plan_remove(facts(THREE), 103, running).steps == (STOP, REMOVE, UNREGISTER)
     assert plan_remove(facts(THREE), 103, running, while_running=True).steps == (REMOVE,)
-    # Interrupted after the stop: the leader has not noticed it yet, but the process is gone.
+    # Interrupted after the stop: the leader has not noticed it yet, but the process ended.
     assert plan_remove(facts(THREE), 103, own(103, 101, 102)).steps == (REMOVE, UNREGISTER)
 
 
