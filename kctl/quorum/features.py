@@ -23,7 +23,7 @@ def raise_kraft_version(client: ClusterClient, *, validate_only: bool = False, t
     validate_only: let the controller check the change, and change nothing. Raises the error of the controller, e.g. if
     a voter does not support the level; OperationFailed if it does not take effect in time.
     """
-    from kafka.protocol.admin.cluster import UpdateFeaturesRequest
+    from kafka.protocol.admin import UpdateFeaturesRequest
 
     from kctl.protocol.client import error_for
 

@@ -2,8 +2,8 @@
 
 A voter is added only when it has caught up, and removed only if the remaining voters that have caught up are a majority
 of the new set. A removed controller that still runs becomes an observer, and with controller.quorum.auto.join.enable
-(Kafka 4.2) it joins again. A registration limits the features of the cluster even after the controller was shut down, and a
-controller that runs registers again (KIP-1312). So the order is: stop, remove, unregister.
+(Kafka 4.2) it joins again. A registration limits the features of the cluster even after its controller was shut down,
+and a controller that runs registers again (KIP-1312). So the order is: stop, remove, unregister.
 """
 
 from __future__ import annotations

@@ -478,3 +478,16 @@ class DeleteRecordsRequest(ApiMessage):
         min_version: int | None = ...,
         max_version: int | None = ...,
     ) -> None: ...
+
+class UpdateFeaturesRequest(ApiMessage):
+    class FeatureUpdateKey:
+        def __init__(self, *, feature: str, max_version_level: int, upgrade_type: int = ...) -> None: ...
+
+    def __init__(
+        self,
+        *,
+        timeout_ms: int = ...,
+        feature_updates: Sequence[UpdateFeaturesRequest.FeatureUpdateKey] = ...,
+        validate_only: bool = ...,
+        min_version: int = ...,
+    ) -> None: ...

@@ -166,7 +166,9 @@ def test_a_majority_down_is_named(quorum: Kctl, spec: dict[str, Any]) -> None:
     assert (refused.code, "only 1 of the remaining 2 voters" in refused.err) == (4, True), str(refused)
     quorum.ok("cluster", "kill", "c", "controller-102", "--yes")
     for options in ((), ("--bootstrap-controller", f"127.0.0.1:{ports[101]}")):
-        lost = quorum("quorum", "status", *options, timeout=90)
+        # The leader stays in office until it has missed its followers for some seconds.
+        eventually(lambda: "has no leader" in quorum("quorum", "status", *options).err, what="no leader")  # noqa: B023
+        lost = quorum("quorum", "status", *options)
         assert lost.code == 1, str(lost)
         assert f"2 of 3 controllers not responding (127.0.0.1:{ports[102]}, 127.0.0.1:{ports[103]})" in lost.err
     assert quorum("quorum", "remove", "102", "--yes", timeout=90).code == 4
