@@ -16,7 +16,7 @@ def unregister(
     broker: Annotated[int, typer.Argument(metavar="ID", help="Broker id.")],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done; change nothing.")] = False,
 ) -> None:
-    """Remove the registration of a broker that was shut down for good.
+    """Remove the registration of a broker that will not return.
 
     Needs KRaft. The broker must be down and host no replicas. Until it is unregistered, health checks report that it is
     down.
