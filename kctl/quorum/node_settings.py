@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from kctl.base.address import Address
     from kctl.protocol.client import ClusterClient
 
+AUTO_JOIN_KEY = "controller.quorum.auto.join.enable"  # Kafka 4.2 (KIP-1186)
 _TIMEOUT_S = 10.0
 Settings = dict[str, str]
 
@@ -40,7 +41,9 @@ def _request(node: int) -> Any:
     from kafka.protocol.admin import DescribeConfigsRequest
 
     resource = DescribeConfigsRequest.DescribeConfigsResource(
-        resource_type=BROKER_RESOURCE, resource_name=str(node), configuration_keys=[VOTERS_KEY, SERVERS_KEY]
+        resource_type=BROKER_RESOURCE,
+        resource_name=str(node),
+        configuration_keys=[VOTERS_KEY, SERVERS_KEY, AUTO_JOIN_KEY],
     )
     return DescribeConfigsRequest(resources=[resource], include_synonyms=False, min_version=1)
 
