@@ -41,7 +41,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "user": ("kctl.commands.user", "List, add and remove SCRAM users."),
         "quota": ("kctl.commands.quota.commands", "List, set and unset client quotas."),
         "feature": ("kctl.commands.feature.commands", "Show, raise and lower feature levels of the cluster (KRaft)."),
-        "quorum": ("kctl.commands.quorum.commands", "Show, add and remove voters of the metadata quorum (KRaft)."),
+        "quorum": ("kctl.commands.quorum.commands", "Show and change the voters of the metadata quorum (KRaft)."),
         "transaction": ("kctl.commands.transaction.commands", "List transactions; find and abort hanging ones."),
     },
     "Data": {

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kctl.base.units import format_duration
 from kctl.commands.terminal.invocation import invocation
-from kctl.commands.terminal.output import Column, Table, jsonable
+from kctl.commands.terminal.output import Column, Table
+from kctl.commands.terminal.quorum_members import ago, members_table
 from kctl.commands.terminal.views import incomplete_after_verdict, ranges
 from kctl.commands.terminal.watching import INTERVAL, WATCH, PassOutput, Watching
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from kctl.cluster.controller import Controller, Voter
+    from kctl.cluster.controller import Controller
 
 
 def command(
@@ -36,7 +33,7 @@ def command(
 
     inv = invocation(ctx)
     watching = Watching(inv, interval) if watch else None
-    with inv.connect() as client:
+    with inv.connect(controllers=True) as client:
         if watching:
             watching.run(
                 lambda: read_controller(client),
@@ -57,7 +54,7 @@ def _tables(controller: Controller) -> list[Table]:
     facts: dict[str, Any] = {"address": address, "metadata": controller.metadata, "epoch": controller.epoch}
     if controller.metadata == "zookeeper":
         facts["since"] = (
-            None if controller.since is None else f"{controller.since:%Y-%m-%d %H:%M:%S} UTC ({_ago(controller.since)})"
+            None if controller.since is None else f"{controller.since:%Y-%m-%d %H:%M:%S} UTC ({ago(controller.since)})"
         )
         brokers = sorted(n for n, named in controller.named_by.items() if named == controller.controller_id)
         facts["named by"] = f"broker {ranges(brokers)}"
@@ -70,31 +67,3 @@ def _tables(controller: Controller) -> list[Table]:
     lines = Table(columns, [{"key": key, "value": value} for key, value in facts.items()])
     members = (*controller.voters, *controller.observers)
     return [lines, members_table(members)] if members else [lines]
-
-
-def members_table(rows: Sequence[Voter]) -> Table:
-    """Return a table of voters and observers."""
-    columns = [
-        Column("node_id", "ID", align="right"),
-        Column("role"),
-        Column("address"),
-        Column("log_end_offset", "LOG END", align="right"),
-        Column("lag", align="right"),
-        Column("fetched", "LAST FETCH"),
-        Column("caught_up", "CAUGHT UP"),
-    ]
-    documents = [
-        {
-            **jsonable(row),
-            "address": None if row.host is None else f"{row.host}:{row.port}",
-            "fetched": None if row.last_fetch is None else _ago(row.last_fetch),
-            "caught_up": None if row.last_caught_up is None else _ago(row.last_caught_up),
-        }
-        for row in rows
-    ]
-    return Table(columns, documents)
-
-
-def _ago(timestamp: datetime) -> str:
-    elapsed_ms = (datetime.now(timezone.utc) - timestamp).total_seconds() * 1000
-    return "now" if elapsed_ms < 1000 else f"{format_duration(round(elapsed_ms))} ago"

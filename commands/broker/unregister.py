@@ -18,7 +18,8 @@ def unregister(
 ) -> None:
     """Remove the registration of a lost broker (KRaft).
 
-    The broker must be down and host no replicas. Until it is unregistered, health checks report it as down.
+    Needs KRaft. The broker must be down and host no replicas. Until it is unregistered, health checks report that it is
+    down.
 
     # Preview the removal of broker 4
     kctl broker unregister 4 --dry-run

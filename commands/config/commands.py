@@ -137,7 +137,7 @@ def _change(inv: Invocation, chosen: Resource, edits: Sequence[Edit], *, force: 
 
     if not force:
         refuse_internal(chosen)
-    with inv.connect() as client:
+    with inv.connect(controllers=chosen.kind in {"broker", "brokers"}) as client:
         basis = unchanged.topics(client, [chosen.name] if chosen.kind == "topic" else [])
         plan = plan_changes(client, chosen, lambda known: with_files(edits, known, output.warn))
         for warning in config_warnings(client, plan):

@@ -51,7 +51,7 @@ def get(
     chosen = parse_resource(resource, keys[0] if keys else "")
     if keys and all_:
         raise UsageError("--all and KEY cannot be combined")
-    with inv.connect() as client:
+    with inv.connect(controllers=chosen.kind in {"broker", "brokers"}) as client:
         configs_by_name = by_name(describe(client, chosen))
         pairs = _pairs(client, chosen)
     if keys:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import typer
 
-from kctl.commands.controller import members_table
 from kctl.commands.terminal.invocation import invocation
+from kctl.commands.terminal.output import Column, Table
+from kctl.commands.terminal.quorum_members import member_row
 from kctl.errors import NotHealthy
 
 
@@ -20,10 +23,14 @@ def status(ctx: typer.Context) -> None:
     from kctl.cluster.controller import of_quorum
     from kctl.health.brokers import silent_voters
     from kctl.quorum.facts import read_facts
+    from kctl.quorum.outage import NoLeader
 
     inv = invocation(ctx)
-    with inv.connect() as client:
-        facts = read_facts(client)
+    with inv.connect(controllers=True) as client:
+        try:
+            facts = read_facts(client)
+        except NoLeader as exc:
+            raise NotHealthy(exc.message, hint=exc.hint, details=exc.details) from None
     controller = of_quorum(facts.quorum)
     result = {
         "leader_id": facts.quorum.leader_id,
@@ -33,8 +40,38 @@ def status(ctx: typer.Context) -> None:
         "voters": controller.voters,
         "observers": controller.observers,
     }
-    inv.emit(result, lambda: [members_table((*controller.voters, *controller.observers))])
+    rows = [member_row(each) for each in (*controller.voters, *controller.observers)]
+    inv.emit(result, lambda: [_quorum_table(result), _members_table(rows)])
     silent = silent_voters(facts.quorum)
     if silent:
-        names = ", ".join(f"controller {voter.id}" for voter in silent)
-        raise NotHealthy(f"{names} of {len(facts.quorum.voters)} voters does not follow the leader")
+        names = ", ".join(str(voter.id) for voter in silent)
+        verb = "does" if len(silent) == 1 else "do"
+        raise NotHealthy(
+            f"{len(silent)} of {len(facts.quorum.voters)} voters {verb} not follow the leader: controller {names}",
+            hint="start it, or remove it for good with `kctl quorum remove ID`",
+        )
+
+
+def _quorum_table(result: dict[str, Any]) -> Table:
+    kinds = {0: "0 (static voters)", 1: "1 (dynamic voters)"}
+    facts = {
+        "epoch": result["leader_epoch"],
+        "high watermark": result["high_watermark"],
+        "kraft.version": kinds.get(result["kraft_version"], result["kraft_version"]),
+    }
+    columns = [Column("key", "LEADER"), Column("value", str(result["leader_id"]))]
+    return Table(columns, [{"key": key, "value": value} for key, value in facts.items()])
+
+
+def _members_table(rows: list[dict[str, Any]]) -> Table:
+    columns = [
+        Column("node_id", "ID", align="right"),
+        Column("role"),
+        Column("directory_id", "DIRECTORY ID"),
+        Column("address", "ENDPOINT"),
+        Column("log_end_offset", "LOG END", align="right"),
+        Column("lag", align="right"),
+        Column("caught_up", "CAUGHT UP"),
+        Column("fetched", "LAST FETCH", wide=True),
+    ]
+    return Table(columns, rows)

@@ -52,6 +52,11 @@ def common_options(formats_help: str = _FORMATS_HELP) -> list[TyperOption]:
             autocompletion=lambda _ctx, _args, text: context_names(text),
         ),
         _option("--bootstrap-server", metavar="HOST:PORT,…", help="Brokers to connect to, instead of a context."),
+        _option(
+            "--bootstrap-controller",
+            metavar="HOST:PORT,…",
+            help="KRaft controllers to connect to, for commands that controllers answer.",
+        ),
         _option("--zookeeper", metavar="HOST:PORT/CHROOT", help="ZooKeeper servers, for commands that use ZooKeeper."),
         _option("--command-config", metavar="FILE", help="Kafka client properties (security settings)."),
         _option(

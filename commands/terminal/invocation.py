@@ -39,6 +39,7 @@ class Invocation:
     csv_safe: bool = False
     context: str | None = None
     bootstrap_server: str | None = None
+    bootstrap_controller: str | None = None
     zookeeper: str | None = None
     command_config: str | None = None
     ignore_unknown: bool = False
@@ -64,21 +65,31 @@ class Invocation:
 
         return parse_duration_ms(self.timeout) / 1000 if self.timeout else default
 
-    def target(self) -> Target:
-        """Return the cluster selected by options, environment and config file."""
+    def target(self, *, controllers: bool = False) -> Target:
+        """Return the cluster selected by options, environment and config file.
+
+        controllers: KRaft controllers answer the command, so that it accepts --bootstrap-controller. Raises UsageError.
+        """
         from kctl.contexts.choose import resolve_target
 
+        if self.bootstrap_controller is not None and not controllers:
+            raise UsageError(
+                "only brokers answer this command, not the controllers of --bootstrap-controller",
+                hint="use --bootstrap-server; controllers answer `kctl quorum`, `kctl controller` and the configs of"
+                " controllers: `kctl config get broker/ID`",
+            )
         return resolve_target(
             context=self.context,
             bootstrap_server=self.bootstrap_server,
+            bootstrap_controller=self.bootstrap_controller,
             zookeeper=self.zookeeper,
             command_config=self.command_config,
             warn=warn,
             ignore_unknown=self.ignore_unknown,
         )
 
-    def connect(self, *, timeout_s: float = 30.0) -> ClusterClient:
-        """Return a client of the selected cluster, for use in `with`.
+    def connect(self, *, timeout_s: float = 30.0, controllers: bool = False) -> ClusterClient:
+        """Return a client of the selected cluster, for use in `with`. controllers: as for `target`.
 
         timeout_s: the timeout of a request, unless --timeout is set. A larger --timeout counts as five minutes: a
         command that moves data for a day must not wait a day for an unresponsive broker.
@@ -89,7 +100,7 @@ class Invocation:
             from kctl.base.logs import be_verbose
 
             be_verbose(note)
-        target = self.target()
+        target = self.target(controllers=controllers)
         client = connect(target, timeout_s=min(self.timeout_s(timeout_s), _REQUEST_S))
         for warning in client.warnings:
             warn(warning)

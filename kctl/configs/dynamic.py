@@ -146,6 +146,14 @@ def _alter_brokers(
     client: ClusterClient, changes: Mapping[Resource, Changes], validate_only: bool
 ) -> dict[Resource, KctlError]:
     failed: dict[Resource, KctlError] = {}
+    if client.target.controllers:  # the active controller changes the configs of all nodes
+        for resource, values in changes.items():
+            try:
+                answer = client.send_to_quorum(_request({resource: values}, validate_only))
+            except KctlError as exc:
+                answer = exc
+            failed |= _errors(answer, [resource])
+        return failed
     requests = {int(resource.name): _request({resource: values}, validate_only) for resource, values in changes.items()}
     for node, answer in (client.send_each(requests, changes=not validate_only) if requests else {}).items():
         failed |= _errors(answer, [Resource.broker(node)])

@@ -40,6 +40,7 @@ def resolve_target(
     *,
     context: str | None = None,
     bootstrap_server: str | None = None,
+    bootstrap_controller: str | None = None,
     zookeeper: str | None = None,
     command_config: str | None = None,
     warn: Callable[[str], None] | None = None,
@@ -48,11 +49,15 @@ def resolve_target(
     """Return the cluster for a command.
 
     Order of precedence: options, bootstrap.servers of --command-config, KCTL_CONTEXT, the current context.
-    --bootstrap-server alone uses no context; together with --context, it replaces that context's servers. warn:
+    --bootstrap-server alone uses no context; together with --context, it replaces that context's servers.
+    --bootstrap-controller likewise; then the servers of the target are controllers. warn:
     receives a line if other users can read a secret file. Raises UsageError if no cluster is chosen or two sources name
     different clusters, NotFound for an unknown context, InvalidFile for an invalid config file.
     """
-    servers = parse_servers(bootstrap_server) if bootstrap_server is not None else ()
+    if bootstrap_server is not None and bootstrap_controller is not None:
+        raise UsageError("set either --bootstrap-server or --bootstrap-controller", hint="remove one of the two")
+    option = bootstrap_server if bootstrap_controller is None else bootstrap_controller
+    servers = parse_servers(option) if option is not None else ()
     if zookeeper is not None:
         parse_zookeeper(zookeeper)
     in_file: tuple[str, ...] = ()
@@ -63,11 +68,12 @@ def resolve_target(
         in_file, file_security, file_zookeeper_security = read_client_config(
             command_config, ignore_unknown=ignore_unknown
         )
-    if in_file:
+    if in_file and bootstrap_controller is None:
         context, servers = _choose_servers(in_file, f"{command_config}", context, servers)
     name = context if context is not None or servers else _default_context(required=zookeeper is None)
     if name is None:
-        target = Target(",".join(servers) or f"ZooKeeper {zookeeper}", servers, zookeeper)
+        name = ",".join(servers) or f"ZooKeeper {zookeeper}"
+        target = Target(name, servers, zookeeper, controllers=bootstrap_controller is not None)
     else:
         entry = get_context(name, source="" if context else os.environ.get("KCTL_CONTEXT", ""))
         target = Target(
@@ -77,6 +83,7 @@ def resolve_target(
             security=Security() if command_config else entry.security.resolve(warn),
             protected=entry.protected,
             zookeeper_security=Security() if command_config else entry.zookeeper_security.resolve(warn),
+            controllers=bootstrap_controller is not None,
             context=None if servers else name,
             remembered_id=entry.cluster_id,
         )

@@ -6,6 +6,7 @@ Log dirs hold meta.properties with the id of the broker or controller and cluste
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from kctl.base.properties import parse_properties
 from kctl.deploy.formatting import check_formatted
@@ -44,6 +45,17 @@ def cluster_id_on_disk(host: Host, spec: ClusterSpec) -> str | None:
     except KctlError:
         return None
     return cluster_ids.pop() if len(cluster_ids) == 1 else None
+
+
+def find_cluster(host: Host, cluster_id: str) -> ClusterSpec | None:
+    """Return the cluster with this id that kctl set up on this machine; None if there is none."""
+    from kctl.deploy import store
+
+    for cluster in store.list_clusters(host):
+        with suppress(KctlError):
+            if cluster.spec is not None and cluster_id_on_disk(host, cluster.spec) == cluster_id:
+                return cluster.spec
+    return None
 
 
 def _meta_properties(host: Host, spec: ClusterSpec, node: BrokerNode | ControllerNode) -> dict[str, str]:

@@ -214,18 +214,11 @@ def _probe(name: str, entry: Context) -> ServerReport:
 
 def _own_servers(cluster_id: str | None) -> tuple[str, ...]:
     """Return all listeners of a cluster that kctl set up on this machine; empty for other clusters."""
-    from kctl.deploy import store
-    from kctl.deploy.data import cluster_id_on_disk
+    from kctl.deploy.data import find_cluster
     from kctl.deploy.host import LocalHost
 
-    if cluster_id is None:
-        return ()
-    host = LocalHost()
-    for cluster in store.list_clusters(host):
-        with suppress(KctlError):
-            if cluster.spec is not None and cluster_id_on_disk(host, cluster.spec) == cluster_id:
-                return cluster.spec.bootstrap_servers
-    return ()
+    spec = None if cluster_id is None else find_cluster(LocalHost(), cluster_id)
+    return () if spec is None else spec.bootstrap_servers
 
 
 def _id_on_disk(name: str, entry: Context) -> str | None:

@@ -13,7 +13,7 @@ from kctl.health.partitions import partitions_of
 from kctl.protocol.quorum import LAST_KNOWN, Quorum, QuorumReplica, silent_replicas
 
 _FEW_REPLICAS = 10  # allowed deviation whatever the percentage: small clusters are never even
-_SILENT_VOTER_MS = 10_000  # a voter that cannot fetch for 2 s (controller.quorum.fetch.timeout.ms) starts an election
+SILENT_VOTER_MS = 10_000  # a voter that cannot fetch for 2 s (controller.quorum.fetch.timeout.ms) starts an election
 
 
 def missing_brokers(facts: Facts) -> list[int]:
@@ -85,7 +85,7 @@ def _zookeeper_controller(views: Mapping[int, BrokerView | KctlError]) -> Check:
 
 def silent_voters(quorum: Quorum) -> list[QuorumReplica]:
     """Return voters that have not fetched from the leader recently, by its clock; none if not reported (before 3.3)."""
-    return silent_replicas(quorum, quorum.voters, limit_ms=_SILENT_VOTER_MS)
+    return silent_replicas(quorum, quorum.voters, limit_ms=SILENT_VOTER_MS)
 
 
 def _quorum(quorum: Quorum) -> Check:

@@ -71,7 +71,7 @@ class ClusterClient:
                 hint="set --bootstrap-server HOST:PORT, or --context to a context that has one",
             )
         self.timeout_s = timeout_s
-        self._dialer = Dialer(target.security)
+        self._dialer = Dialer(target.security, controllers=target.controllers)
         self._brokers = Brokers(target.bootstrap_servers, self._dialer, timeout_s)
         state = self._brokers.state
         advertised = tuple(str(Address(broker.host, broker.port)) for broker in state.brokers.values())
@@ -105,8 +105,10 @@ class ClusterClient:
         Never creates a topic. 100,000 partitions take about half a CPU second. operations: also request the operations
         that the user may perform on each topic. Raises NotAuthorized for a topic that may not be described (with
         keep_errors it is in the state's `failed`), subclasses of ConnectionFailed, NotSupported for `operations` before
-        Kafka 2.3.
+        Kafka 2.3. A client of controllers has only the controllers, as brokers; others raise NotSupported.
         """
+        if self.target.controllers:
+            return self._controllers(topics, timeout_s)
         request = MetadataRequest(topics, operations=operations, keep_errors=keep_errors)
         deadline = self._deadline(timeout_s)
         for attempt in (1, 2):
@@ -122,6 +124,11 @@ class ClusterClient:
                 raise
         self._brokers.state = ClusterState(state.cluster_id, state.controller_id, state.brokers, {})
         return state
+
+    def _controllers(self, topics: Collection[str] | None, timeout_s: float | None) -> ClusterState:
+        if topics is None or topics:
+            raise NotSupported("controllers do not report topics", hint="use --bootstrap-server")
+        return self._brokers.refresh(self._deadline(timeout_s))
 
     def _metadata(self, request: MetadataRequest, deadline: Deadline) -> ClusterState:
         connection = self._brokers.any_connection(deadline)
@@ -253,6 +260,15 @@ class ClusterClient:
             silence.add_lost_time(started)
         return {**answers, **skipped}
 
+    def send_to_quorum(self, request: Any, *, timeout_s: float | None = None) -> Any:
+        """Send a request that only the active KRaft controller handles. Any broker forwards it (KIP-590).
+
+        Raises the errors of `send_to_controller`.
+        """
+        if self.target.controllers:
+            return self.send_to_controller(request, timeout_s=timeout_s)
+        return self.send(request, timeout_s=timeout_s)
+
     def send_to_controller(self, request: Any, *, timeout_s: float | None = None) -> Any:
         """Send a request to the current controller. Retries after NOT_CONTROLLER, since nothing was changed.
 
@@ -281,12 +297,18 @@ class ClusterClient:
                     message = f"{exc.message}; the request only validates, and nothing was changed"
                     raise exc.reworded(message) from None
                 else:
-                    if not _has_error(answer, ErrorCode.NOT_CONTROLLER):
+                    if not any(_has_error(answer, code) for code in self._not_the_controller):
                         return answer
                     problem = error_for(ErrorCode.NOT_CONTROLLER, None, subject=f"broker {controller}")
             if retry_deadline.expired:
                 raise problem
             time.sleep(_ELECTION_POLL_S)
+
+    @property
+    def _not_the_controller(self) -> tuple[ErrorCode, ...]:
+        """Return the errors of a node that is not the controller: KRaft voters report that they do not lead."""
+        kraft = (ErrorCode.NOT_LEADER_OR_FOLLOWER,) if self.target.controllers else ()
+        return (ErrorCode.NOT_CONTROLLER, *kraft)
 
     # --- kafka-python's clients -------------------------------------------------------------------------------------
 

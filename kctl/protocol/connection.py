@@ -181,7 +181,11 @@ class Connection:
         if ApiKey.METADATA not in ranges and not self._dialer.controllers:
             raise NotKafka(
                 f"{self.address} is a KRaft controller, not a broker",
-                hint="use the address of a broker's listener",
+                hint="use the address of a broker's listener; commands about controllers accept --bootstrap-controller",
+            )
+        if ApiKey.METADATA in ranges and self._dialer.controllers:
+            raise NotKafka(
+                f"{self.address} is a broker's listener, not a KRaft controller's", hint="use --bootstrap-server for it"
             )
 
     def _ask_api_versions(self, version: int, deadline: Deadline) -> tuple[int, dict[int, tuple[int, int]]]:

@@ -47,6 +47,7 @@ PROBES_S = 0.8  # of LIMIT_S, reserved for the probes
 _PROBE_S = 1.2  # a JVM's first TLS handshake takes a second on a busy machine
 _STAGGER_S = 0.1
 _MAX_RUNNING = 32
+_CONTROLLERS_STEP = "the DescribeCluster request"
 
 # Most specific first: the error reported for several servers is the one that best says what to change.
 _BY_SPECIFICITY: tuple[type[KctlError], ...] = (
@@ -125,8 +126,17 @@ def _open(connection: Connection, dialer: Dialer, deadline: Deadline) -> Cluster
 def read_cluster(connection: Connection, deadline: Deadline, topics: Collection[str] = ()) -> ClusterState:
     """Return brokers, controller, cluster id, and existing topics among `topics`.
 
-    A listener that requires a login closes the connection here.
+    A listener that requires a login closes the connection here. A KRaft controller reports controllers as the brokers.
     """
+    if ApiKey.METADATA not in connection.api_versions:
+        from kctl.protocol.quorum import read_controllers
+
+        connection.step = _CONTROLLERS_STEP
+        try:
+            return read_controllers(connection, deadline)
+        except BaseException:
+            connection.close()
+            raise
     version = metadata_version(connection)
     request = MetadataRequest(topics)
     connection.step = "the Metadata request"
@@ -256,7 +266,7 @@ def _probe(connection: Connection, dialer: Dialer, exc: KctlError, deadline: Dea
     """Return a specific error for a peer that closed the connection or did not respond; None if still ambiguous."""
     address, step = connection.address, connection.step
     with suppress(OSError, KctlError):
-        if step == "the Metadata request" and not dialer.security.sasl:
+        if step in {"the Metadata request", _CONTROLLERS_STEP} and not dialer.security.sasl:
             return _login_required(address, dialer, deadline)
         if step == "the TLS handshake":
             return _plaintext_kafka(address, deadline) or _identify(address, deadline)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from kctl.protocol.dialer import Dialer
 
 _METADATA_TOPIC = "__cluster_metadata"
+_CONTROLLERS = 2  # EndpointType of DescribeCluster
 _FORWARD_S = 2.5  # brokers forward the request to the active controller, which responds in milliseconds
 LAST_KNOWN = "without an active controller, brokers and partitions are as the brokers last knew them"
 NO_CONTROLLER_HINT = (
@@ -86,20 +87,43 @@ class ActiveController(NamedTuple):
     unread: str | None = None
 
 
-def describe_quorum(client: ClusterClient, *, timeout_s: float = _FORWARD_S) -> Quorum | None:
+def describe_quorum(client: ClusterClient) -> Quorum | None:
     """Return the quorum; None with ZooKeeper. Without an active controller, leader_id is None.
 
-    timeout_s: brokers forward the request, and wait for a leader before they respond.
     Raises NotAuthorized, subclasses of ConnectionFailed.
     """
     if client.api_version(ApiKey.DESCRIBE_QUORUM) is None:
         return None
     try:
-        return quorum_in(client.send(quorum_request(), timeout_s=min(client.timeout_s, timeout_s)))
+        return quorum_in(client.send_to_quorum(quorum_request(), timeout_s=min(client.timeout_s, _FORWARD_S)))
     except ConnectionTimedOut as exc:
         from kctl.protocol.controllers import quorum_without_broker
 
         return quorum_without_broker(client, exc)
+
+
+def read_controllers(connection: Connection, deadline: Deadline) -> ClusterState:
+    """Return the registered controllers as the brokers of a state, and the active one, from a controller (KIP-919).
+
+    Controllers that are down are included. Raises NotSupported before Kafka 3.7, NotAuthorized.
+    """
+    from kafka.protocol.admin import DescribeClusterRequest
+
+    from kctl.model import Broker, ClusterState
+    from kctl.protocol.brokers import negotiate
+    from kctl.protocol.client import error_for
+
+    request = DescribeClusterRequest(endpoint_type=_CONTROLLERS, min_version=1)
+    pending = connection.send_message(request, negotiate(request, None, connection), deadline)
+    answer = connection.receive_message(pending, deadline)
+    if answer.error_code:
+        raise error_for(answer.error_code, answer.error_message, subject="the controllers")
+    return ClusterState(
+        cluster_id=answer.cluster_id,
+        controller_id=_optional(answer.controller_id),
+        brokers={row.broker_id: Broker(row.broker_id, row.host, row.port, row.rack) for row in answer.brokers},
+        topics={},
+    )
 
 
 def ask_controllers(servers: Sequence[Address], dialer: Dialer, *, timeout_s: float) -> Quorum | None:

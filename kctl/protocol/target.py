@@ -13,7 +13,8 @@ class Target:
 
     context: the context of these servers. remembered_id: the context's cluster id at its last connection.
     cluster_id, advertised (host:port of the brokers): known after a connection; Kafka 0.10.0 has no id.
-    protected: of the context; for other protection of the cluster, see kctl.deploy.protection.
+    protected: of the context; for other protection of the cluster, see kctl.deploy.protection. controllers: the servers
+    are KRaft controllers (--bootstrap-controller, KIP-919).
     """
 
     name: str
@@ -22,6 +23,7 @@ class Target:
     security: Security = NO_SECURITY
     protected: bool = False
     zookeeper_security: Security = NO_SECURITY
+    controllers: bool = False
     context: str | None = field(default=None, compare=False)
     remembered_id: str | None = field(default=None, compare=False)
     cluster_id: str | None = field(default=None, compare=False)

@@ -1,4 +1,7 @@
-"""Carry out a change of the voters, and read the voters back."""
+"""Carry out a change of the voters step by step, and read each result back.
+
+No journal is needed: an interrupted change follows from the state of the cluster, so the same command continues it.
+"""
 
 from __future__ import annotations
 
@@ -6,54 +9,132 @@ import time
 from typing import TYPE_CHECKING
 
 from kctl.base.deadline import Deadline
-from kctl.errors import ConnectionFailed, KctlError, OperationFailed
-from kctl.protocol.quorum import describe_quorum
-from kctl.quorum.messages import voter_requests
-from kctl.quorum.plan import VoterAction, VoterChange
+from kctl.deploy.waiting import NoProgress, ProgressReporter
+from kctl.errors import ConnectionFailed, KctlError, OperationFailed, OutcomeUnknown
+from kctl.protocol.codes import ErrorCode
+from kctl.protocol.quorum import Quorum, describe_quorum
+from kctl.quorum.messages import unregister_controller_request, voter_requests
+from kctl.quorum.own_controller import stop_own
+from kctl.quorum.plan import VoterChange, VoterStep
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
 
 _POLL_S = 0.2
+_READ_S = 5.0
+# A new leader rejects changes until it has committed a record of its epoch, and one change waits for another one.
+_RETRIABLE = frozenset({ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_CONTROLLER})
+_PAST = {VoterStep.ADD: "added", VoterStep.STOP: "stopped", VoterStep.REMOVE: "removed from the voters"}
 
 
-def carry_out(client: ClusterClient, change: VoterChange, *, timeout_s: float) -> None:
-    """Send the change, and wait until the leader reports the planned voters.
-
-    Raises OperationFailed if the voters differ at the end, or the error of the quorum.
-    """
-    deadline = Deadline(timeout_s)
-    lost: KctlError | None = None
-    try:
-        _send(client, change, timeout_s)
-    except ConnectionFailed as exc:  # a leader that removes itself resigns; the voters show whether it was applied
-        lost = exc
-    while (voters := _voters(client)) != set(change.voters_after):
-        if deadline.expired:
-            state = "unknown" if voters is None else ", ".join(map(str, sorted(voters)))
-            cause = f": {lost.message}" if lost is not None else ""
+def carry_out(
+    client: ClusterClient, change: VoterChange, *, timeout_s: float, progress: ProgressReporter | None = None
+) -> None:
+    """Carry out the steps. timeout_s: for each step. Raises the error of the first step, later OperationFailed."""
+    progress = progress or NoProgress()
+    done: list[VoterStep] = []
+    for step in change.steps:
+        try:
+            _carry_out_step(client, change, step, timeout_s, progress)
+        except KctlError as exc:
+            if not done:
+                raise
+            past = " and ".join(_PAST[each] for each in done)
             raise OperationFailed(
-                f"outcome unknown{cause}; the voters are {state}",
-                hint="check the voters with `kctl quorum status`, then run the command again",
-            )
+                f"controller {change.node_id} was {past}, but: {exc.message}",
+                hint="run the same command again to continue",
+                details=exc.details,
+            ) from exc
+        done.append(step)
+
+
+def _carry_out_step(
+    client: ClusterClient, change: VoterChange, step: VoterStep, timeout_s: float, progress: ProgressReporter
+) -> None:
+    deadline = Deadline(timeout_s)
+    if step is VoterStep.STOP:
+        assert change.own is not None
+        progress.update(f"stopping {change.own.node}")
+        stop_own(change.own, timeout_s=timeout_s, progress=progress)
+        progress.update("waiting for the leader of the quorum")
+        _await_leader(client, change.node_id, deadline)
+    elif step is VoterStep.UNREGISTER:
+        progress.update(f"unregistering controller {change.node_id}")
+        _unregister(client, change, deadline)
+    else:
+        progress.update(f"waiting for the new voters: {', '.join(map(str, change.voters_after))}")
+        _change_voters(client, change, step, deadline)
+
+
+def _await_leader(client: ClusterClient, stopped: int, deadline: Deadline) -> None:
+    while True:
+        quorum = _read_quorum(client)
+        if quorum is not None and quorum.leader_id not in {None, stopped}:
+            return
+        if deadline.expired:
+            raise OperationFailed("the metadata quorum has no leader", hint="see `kctl quorum status`")
         time.sleep(_POLL_S)
 
 
-def _send(client: ClusterClient, change: VoterChange, timeout_s: float) -> None:
+def _change_voters(client: ClusterClient, change: VoterChange, step: VoterStep, deadline: Deadline) -> None:
+    """Send the change, and wait until the leader reports the planned voters."""
+    problem = _send_voters(client, change, step, deadline)
+    while (voters := _voters(client)) != set(change.voters_after):
+        if deadline.expired:
+            state = "unknown" if voters is None else ", ".join(map(str, sorted(voters)))
+            cause = f": {problem.message}" if problem is not None else ""
+            raise OperationFailed(
+                f"outcome unknown{cause}; the voters are {state}",
+                hint="check the voters with `kctl quorum status`, then run the same command again",
+            )
+        time.sleep(_POLL_S)
+        if problem is not None and voters == set(change.voters):  # not applied, so that it can be sent again
+            problem = _send_voters(client, change, step, deadline)
+
+
+def _send_voters(client: ClusterClient, change: VoterChange, step: VoterStep, deadline: Deadline) -> KctlError | None:
+    """Send the change. Return why it may not have been applied; raise an error that a repetition does not fix."""
     from kctl.protocol.client import error_for
 
+    timeout_s = max(1.0, deadline.left_s)
+    try:
+        answer = client.send_to_quorum(_request(client, change, step, timeout_s), timeout_s=timeout_s)
+    except (ConnectionFailed, OutcomeUnknown) as exc:  # a leader that removes itself resigns
+        return exc
+    if not answer.error_code:
+        return None
+    error = error_for(answer.error_code, answer.error_message, subject=f"controller {change.node_id}")
+    if answer.error_code in _RETRIABLE:
+        return error
+    raise error
+
+
+def _request(client: ClusterClient, change: VoterChange, step: VoterStep, timeout_s: float) -> object:
     add, remove = voter_requests()
-    directory = _uuid(change.directory_id)
-    common = {"cluster_id": client.target.cluster_id, "voter_id": change.node_id, "voter_directory_id": directory}
-    if change.action is VoterAction.ADD:
-        assert change.address is not None
-        listener = add.Listener(name=change.listener, host=change.address.host, port=change.address.port)
-        request = add(**common, timeout_ms=round(timeout_s * 1000), listeners=[listener], ack_when_committed=True)
-    else:
-        request = remove(**common)
-    answer = client.send(request)
-    if answer.error_code:
-        raise error_for(answer.error_code, answer.error_message, subject=f"controller {change.node_id}")
+    common = {
+        "cluster_id": client.target.cluster_id,
+        "voter_id": change.node_id,
+        "voter_directory_id": _uuid(change.directory_id),
+    }
+    if step is VoterStep.REMOVE:
+        return remove(**common)
+    assert change.address is not None
+    listener = add.Listener(name=change.listener, host=change.address.host, port=change.address.port)
+    return add(**common, timeout_ms=round(timeout_s * 1000), listeners=[listener], ack_when_committed=True)
+
+
+def _unregister(client: ClusterClient, change: VoterChange, deadline: Deadline) -> None:
+    """Remove the registration. A controller that is not registered is as planned."""
+    from kctl.protocol.client import error_for
+
+    while True:
+        answer = client.send_to_quorum(unregister_controller_request()(controller_id=change.node_id))
+        code = answer.error_code
+        if not code or code == ErrorCode.CONTROLLER_ID_NOT_REGISTERED:
+            return
+        if code not in _RETRIABLE or deadline.expired:
+            raise error_for(code, answer.error_message, subject=f"controller {change.node_id}")
+        time.sleep(_POLL_S)
 
 
 def _uuid(text: str | None) -> object:
@@ -65,8 +146,14 @@ def _uuid(text: str | None) -> object:
 
 
 def _voters(client: ClusterClient) -> set[int] | None:
+    quorum = _read_quorum(client)
+    return None if quorum is None or quorum.leader_id is None else {voter.id for voter in quorum.voters}
+
+
+def _read_quorum(client: ClusterClient) -> Quorum | None:
+    """Return the quorum; None if it cannot be read now, e.g. during an election."""
     try:
-        quorum = describe_quorum(client)
+        with client.ending_by(Deadline(_READ_S)):
+            return describe_quorum(client)
     except KctlError:
         return None
-    return None if quorum is None or quorum.leader_id is None else {voter.id for voter in quorum.voters}

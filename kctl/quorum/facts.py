@@ -1,24 +1,32 @@
-"""The facts behind a change of the voters: quorum, registered controllers, and whether the quorum is dynamic."""
+"""The facts behind a change of the voters: quorum, registered controllers, finalized features."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from kctl.base.address import Address
 from kctl.base.deadline import Deadline
 from kctl.cluster.api_versions import fetch_api_versions
-from kctl.errors import KctlError, NotSupported, Reason, Refused
-from kctl.protocol.quorum import Quorum, describe_quorum
+from kctl.errors import ConnectionFailed, ConnectionTimedOut, KctlError, NotSupported, OperationFailed
+from kctl.protocol.codes import ApiKey
+from kctl.protocol.quorum import Quorum, describe_quorum, read_controllers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from kctl.model import Broker
     from kctl.protocol.client import ClusterClient
+    from kctl.protocol.dialer import Dialer
 
 KRAFT_VERSION = "kraft.version"
-_CONTROLLERS = 2  # EndpointType of DescribeCluster
+METADATA_VERSION = "metadata.version"
+_UNREGISTRATION_LEVEL = 33  # metadata.version 4.4-IV2 (KIP-1312)
 _ASK_S = 5.0
+_QUORUM_S = 8.0
+_POLL_S = 0.5
+_WATCH_S = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,73 +34,132 @@ class QuorumFacts:
     """The quorum and its controllers.
 
     listener: name of the controller listener, as the voters have it. controllers: addresses of all registered
-    controllers, voters and observers, on that listener; empty if no voter could be asked. kraft_version: the finalized
-    level of the feature: 0 for static voters, 1 for dynamic ones; None: unknown.
+    controllers, whether they run or not, on that listener; None if no voter could be asked, with the reason in
+    controllers_problem. kraft_version: the finalized level of the feature: 0 for static voters, 1 for dynamic ones;
+    None: unknown. fetching: the leader, and the voters that fetched while kctl watched. can_unregister: the cluster has
+    the request UnregisterController, and a level that allows it.
     """
 
     cluster_id: str
     quorum: Quorum
     listener: str | None
-    controllers: Mapping[int, Address]
+    controllers: Mapping[int, Address] | None
     kraft_version: int | None
+    fetching: frozenset[int] = frozenset()
+    can_unregister: bool = False
+    controllers_problem: str | None = field(default=None, compare=False)
 
 
-def read_facts(client: ClusterClient) -> QuorumFacts:
-    """Read the facts. Raises NotSupported with ZooKeeper, Refused without a leader, subclasses of ConnectionFailed."""
-    quorum = describe_quorum(client)
-    if quorum is None:
-        raise NotSupported("the cluster uses ZooKeeper, which has no metadata quorum")
-    if quorum.leader_id is None:
-        raise Refused(
-            "the metadata quorum has no leader",
-            hint="start voters until a majority is up; see `kctl controller`",
-            reason=Reason.NOT_READY,
-        )
+def read_facts(client: ClusterClient, *, watch: bool = False) -> QuorumFacts:
+    """Read the facts. watch: for up to three seconds, see which voters fetch; needed for a change.
+
+    Raises NotSupported with ZooKeeper, NoLeader, subclasses of ConnectionFailed.
+    """
+    quorum = _quorum(client)
+    fetching: frozenset[int] = frozenset()
+    if watch:
+        quorum, fetching = _watch(client, quorum)
     listener = quorum.nodes[0].listener if quorum.nodes else None
     voters = [Address(node.host, node.port) for node in quorum.nodes if node.listener == listener]
+    controllers, problem = _controllers(client, voters)
+    levels = finalized_features(client)
+    can_unregister = (
+        client.api_version(ApiKey.UNREGISTER_CONTROLLER) is not None
+        and (levels or {}).get(METADATA_VERSION, 0) >= _UNREGISTRATION_LEVEL
+    )
     return QuorumFacts(
-        client.target.cluster_id or "", quorum, listener, _controllers(client, voters), _kraft_version(client)
+        client.target.cluster_id or "",
+        quorum,
+        listener,
+        controllers,
+        None if levels is None else levels.get(KRAFT_VERSION, 0),
+        fetching,
+        can_unregister,
+        problem,
     )
 
 
-def _kraft_version(client: ClusterClient) -> int | None:
-    brokers = client.metadata(()).brokers
-    for apis in fetch_api_versions(client, list(brokers)[:1]).values():
-        if not isinstance(apis, KctlError):
-            levels = [f.finalized_version for f in apis.features if f.feature == KRAFT_VERSION]
-            return levels[0] if levels and levels[0] is not None else 0
+def _quorum(client: ClusterClient) -> Quorum:
+    """Return the quorum. Waits a few seconds for the end of an election."""
+    from kctl.quorum.outage import no_leader
+
+    deadline = Deadline(_QUORUM_S)
+    while True:
+        try:
+            with client.ending_by(deadline):
+                quorum = describe_quorum(client)
+        except (ConnectionFailed, OperationFailed) as exc:
+            # Brokers forward the request, and wait for a leader. A controller may still name a leader that died.
+            if not (client.target.controllers or isinstance(exc, (ConnectionTimedOut, OperationFailed))):
+                raise
+            cause: KctlError | None = exc
+        else:
+            if quorum is None:
+                raise NotSupported("the cluster uses ZooKeeper, which has no metadata quorum")
+            if quorum.leader_id is not None:
+                return quorum
+            cause = None
+        if deadline.expired:
+            raise no_leader(client) from cause
+        time.sleep(_POLL_S)
+
+
+def _watch(client: ClusterClient, first: Quorum) -> tuple[Quorum, frozenset[int]]:
+    """Return a newer read of the quorum, and the voters that fetched since the first one.
+
+    A voter that died a moment ago has a recent fetch, but makes no new one; a live voter fetches twice a second.
+    """
+    deadline = Deadline(_WATCH_S)
+    before = {voter.id: voter.last_fetch_timestamp_ms or 0 for voter in first.voters}
+    while True:
+        time.sleep(_POLL_S)
+        quorum = _quorum(client)
+        fetching = frozenset(
+            voter.id
+            for voter in quorum.voters
+            if voter.id == quorum.leader_id or (voter.last_fetch_timestamp_ms or 0) > before.get(voter.id, 0)
+        )
+        if deadline.expired or fetching.issuperset(before):
+            return quorum, fetching
+
+
+def finalized_features(client: ClusterClient) -> dict[str, int] | None:
+    """Return the finalized level of each feature, from one node that responds; None if none does."""
+    for node in client.metadata(()).brokers:
+        for apis in fetch_api_versions(client, [node]).values():
+            if not isinstance(apis, KctlError):
+                levels = {each.feature: each.finalized_version for each in apis.features}
+                return {name: level for name, level in levels.items() if level is not None}
     return None
 
 
-def _controllers(client: ClusterClient, voters: list[Address]) -> dict[int, Address]:
-    """Return the registered controllers, from the first voter that responds (KIP-919)."""
+def _controllers(client: ClusterClient, voters: list[Address]) -> tuple[dict[int, Address] | None, str | None]:
+    """Return the registered controllers, from the first voter that responds (KIP-919), or why none did."""
     from kctl.protocol.dialer import Dialer
 
+    if client.target.controllers:
+        return _addresses(client.metadata(()).brokers), None
     dialer = Dialer(client.target.security, controllers=True)
+    problem = "the cluster does not report the addresses of the voters (requires Kafka 3.9)"
     for voter in voters:
         try:
-            return _describe(voter, dialer)
-        except KctlError:
-            continue
-    return {}
+            return _describe(voter, dialer), None
+        except KctlError as exc:
+            problem = exc.message
+    return None, problem
 
 
-def _describe(server: Address, dialer: Any) -> dict[int, Address]:
-    from kafka.protocol.admin import DescribeClusterRequest
-
-    from kctl.protocol.brokers import negotiate
-    from kctl.protocol.client import error_for
+def _describe(server: Address, dialer: Dialer) -> dict[int, Address]:
     from kctl.protocol.connection import Connection
 
     deadline = Deadline(_ASK_S)
     connection = Connection(server, dialer)
     try:
         connection.open(deadline)
-        request = DescribeClusterRequest(endpoint_type=_CONTROLLERS)
-        pending = connection.send_message(request, negotiate(request, None, connection), deadline)
-        answer = connection.receive_message(pending, deadline)
+        return _addresses(read_controllers(connection, deadline).brokers)
     finally:
         connection.close()
-    if answer.error_code:
-        raise error_for(answer.error_code, answer.error_message, subject="the controllers")
-    return {row.broker_id: Address(row.host, row.port) for row in answer.brokers}
+
+
+def _addresses(nodes: Mapping[int, Broker]) -> dict[int, Address]:
+    return {node.id: Address(node.host, node.port) for node in nodes.values()}

@@ -1,4 +1,4 @@
-"""Requests that change the voters (KIP-853), defined as in Kafka's message definitions. kafka-python lacks them."""
+"""Requests that kafka-python lacks, defined as in Kafka's message definitions (KIP-853, KIP-1312)."""
 
 from __future__ import annotations
 
@@ -21,3 +21,16 @@ def voter_requests() -> tuple[Any, Any]:
 
     _ = AddRaftVoterResponse, RemoveRaftVoterResponse  # found by their API keys
     return AddRaftVoterRequest, RemoveRaftVoterRequest
+
+
+@lru_cache(maxsize=1)
+def unregister_controller_request() -> Any:
+    """Return the request UnregisterController (Kafka 4.4)."""
+    from kafka.protocol.api_message import ApiMessage
+
+    class UnregisterControllerRequest(ApiMessage, load_json=__package__): ...
+
+    class UnregisterControllerResponse(ApiMessage, load_json=__package__): ...
+
+    _ = UnregisterControllerResponse  # found by its API key
+    return UnregisterControllerRequest

@@ -194,7 +194,8 @@ class LiveCluster:
         if quorum is None or quorum.leader_id is None:
             return False
         silent = {voter.id for voter in silent_voters(quorum)}
-        lags = [voter.lag for voter in quorum.voters if voter.id == controller and controller not in silent]
+        members = (*quorum.voters, *quorum.observers)  # a controller that was removed from the voters is an observer
+        lags = [member.lag for member in members if member.id == controller and controller not in silent]
         return controller == quorum.leader_id or any(lag is not None and lag <= _CAUGHT_UP_LAG for lag in lags)
 
     def answers(self, broker: int) -> bool:

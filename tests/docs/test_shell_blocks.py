@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # Each takes a minute or more: run with --all.
 LONG = {
     "docs/brokers.md",
+    "docs/quorum.md",
     "docs/reassign.md",
     "docs/retention.md",
     "docs/rolling-restart.md",

@@ -18,7 +18,7 @@ READING = {
     "zk ls", "zk get", "zk tree", "zk stat", "zk acl", "zk watch",
     "leader status",
     "broker list", "broker describe", "broker config", "broker log-dirs", "broker api-versions", "broker features",
-    "broker loggers list", "controller", "feature list", "quorum recover",
+    "broker loggers list", "controller", "feature list", "quorum recover", "quorum status",
     "group list", "group describe", "group members", "lag",
     "acl list", "acl explain", "user list", "quota list",
     "transaction list", "transaction describe", "transaction producers", "transaction hanging",

@@ -60,6 +60,10 @@ ELSEWHERE: dict[str, str] = {
         "needs hooks: tests/integration/validate/test_hooks.py",
     ),
     **dict.fromkeys(("broker cordon", "broker uncordon"), "needs Kafka 4.3; they ask as `config set` does"),
+    **dict.fromkeys(
+        ("quorum add", "quorum remove", "quorum convert", "broker unregister"),
+        "needs KRaft: tests/integration/kraft/test_quorum.py",
+    ),
     "cluster export": "reads", "group export": "reads", "topic reassign plan": "reads", "spark snapshot": "reads",
     "history snapshot": "reads",
     **dict.fromkeys(("context use", "context add", "context import", "context remove"), "changes kctl's own config"),

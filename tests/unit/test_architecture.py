@@ -40,9 +40,9 @@ PARTS = (
     "errors", "model",
     "base", "protocol", "contexts", "zookeeper", "segment", "deploy",
     "cluster", "health",
-    "access", "configs", "features", "lag", "groups", "transactions", "brokers", "quorum", "records", "topics",
+    "access", "configs", "features", "lag", "groups", "transactions", "brokers", "records", "topics",
     "doctor", "capacity", "history",
-    "reassign", "leader", "restart", "upgrade", "validate", "playbook",
+    "reassign", "leader", "restart", "quorum", "upgrade", "validate", "playbook",
 )  # fmt: skip
 
 

@@ -23,6 +23,7 @@ _COMMON = {
     "follow": "to repeat a step, use until, retries and delay",
     "interval": "set delay as a key of the step, next to the operation",
     "bootstrap_server": "set the cluster for the run: `kctl playbook run … --bootstrap-server`",
+    "bootstrap_controller": "set brokers for the run: `kctl playbook run … --bootstrap-server`",
     "zookeeper": "set the cluster for the run: `kctl playbook run … --zookeeper`",
     "command_config": "set the cluster for the run: `kctl playbook run … --command-config`",
     "ignore_unknown": "set it for the run: `kctl playbook run … --ignore-unknown`",

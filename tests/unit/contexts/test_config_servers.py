@@ -110,3 +110,25 @@ def test_servers_that_are_none(tmp_path: Path, servers: str) -> None:
 def test_with_zookeeper_alone(tmp_path: Path) -> None:
     target = resolve_target(zookeeper="z:2181/x", command_config=_file(tmp_path, "other:9092"))
     assert (target.zookeeper, target.bootstrap_servers) == ("z:2181/x", ("other:9092",))
+
+
+# --- --bootstrap-controller -----------------------------------------------------------------------------------------
+
+
+def test_controllers_take_the_place_of_the_brokers() -> None:
+    alone = resolve_target(bootstrap_controller="c1:9093,c2:9093")
+    assert (alone.name, alone.bootstrap_servers, alone.controllers) == ("c1:9093,c2:9093", ("c1:9093", "c2:9093"), True)
+    with_context = resolve_target(context="prod", bootstrap_controller="c1:9093")
+    assert (with_context.name, with_context.bootstrap_servers) == ("prod", ("c1:9093",))
+    assert (with_context.controllers, with_context.protected, with_context.context) == (True, True, None)
+    assert not resolve_target(context="prod").controllers
+
+
+def test_brokers_in_a_file_do_not_contradict_controllers(tmp_path: Path) -> None:
+    target = resolve_target(bootstrap_controller="c1:9093", command_config=_file(tmp_path, "kafka9:9092"))
+    assert (target.bootstrap_servers, target.controllers) == (("c1:9093",), True)
+
+
+def test_brokers_and_controllers_exclude_each_other() -> None:
+    with pytest.raises(UsageError, match="either --bootstrap-server or --bootstrap-controller"):
+        resolve_target(bootstrap_server="b1:9092", bootstrap_controller="c1:9093")
