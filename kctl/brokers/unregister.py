@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kctl.base.deadline import Deadline
 from kctl.base.text import counted
@@ -13,6 +12,7 @@ from kctl.cluster.membership import fenced_brokers
 from kctl.errors import KctlError, NotFound, NotSupported, OperationFailed, Reason, Refused
 from kctl.health.partitions import partitions_of
 from kctl.protocol.codes import ApiKey
+from kctl.protocol.message_classes import request_class
 
 if TYPE_CHECKING:
     from kctl.model import Broker, ClusterState
@@ -64,7 +64,7 @@ def unregister(client: ClusterClient, plan: Unregistration, *, timeout_s: float)
     """Remove the registration, and wait until the broker is not registered any more. Raises OperationFailed."""
     from kctl.protocol.client import error_for
 
-    answer = client.send(_request()(broker_id=plan.broker))
+    answer = client.send(request_class(__package__, "UnregisterBroker")(broker_id=plan.broker))
     if answer.error_code:
         raise error_for(answer.error_code, answer.error_message, subject=f"broker {plan.broker}")
     deadline = Deadline(timeout_s)
@@ -77,15 +77,3 @@ def unregister(client: ClusterClient, plan: Unregistration, *, timeout_s: float)
                 f"broker {plan.broker} is still registered", hint="run the command again; see `kctl broker list`"
             )
         time.sleep(_POLL_S)
-
-
-@lru_cache(maxsize=1)
-def _request() -> Any:
-    from kafka.protocol.api_message import ApiMessage
-
-    class UnregisterBrokerRequest(ApiMessage, load_json=__package__): ...
-
-    class UnregisterBrokerResponse(ApiMessage, load_json=__package__): ...
-
-    _ = UnregisterBrokerResponse  # found by its API key
-    return UnregisterBrokerRequest

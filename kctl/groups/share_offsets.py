@@ -9,8 +9,8 @@ Kafka's (GroupMetadataManager.alterShareGroupOffsets, GroupCoordinatorShard.init
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from kctl.cluster.groups.coordinators import MOVED, ByCoordinator, ask_coordinators, failure, send_one_by_one
 from kctl.cluster.groups.newer_groups import StartOffset, fetch_start_offsets
@@ -18,6 +18,7 @@ from kctl.errors import KctlError, OperationFailed, Reason, Refused
 from kctl.model import TopicPartition
 from kctl.protocol.codes import ErrorCode
 from kctl.protocol.error_meanings import error_for
+from kctl.protocol.message_classes import request_class
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
@@ -26,29 +27,6 @@ _PER_REQUEST = 1000  # partitions; the coordinator writes the state of each to _
 
 Starts: TypeAlias = dict[TopicPartition, StartOffset]
 Outcomes: TypeAlias = dict[TopicPartition, "KctlError | None"]
-
-
-class _Messages(NamedTuple):
-    alter: Any
-    delete: Any
-    responses: tuple[Any, Any]
-
-
-@lru_cache(maxsize=1)
-def _messages() -> _Messages:
-    """Return the messages. kafka-python finds the responses by their API keys, in a registry of weak references."""
-    from kafka.protocol.api_message import ApiMessage
-
-    class AlterShareGroupOffsetsRequest(ApiMessage, load_json=__package__): ...
-
-    class AlterShareGroupOffsetsResponse(ApiMessage, load_json=__package__): ...
-
-    class DeleteShareGroupOffsetsRequest(ApiMessage, load_json=__package__): ...
-
-    class DeleteShareGroupOffsetsResponse(ApiMessage, load_json=__package__): ...
-
-    responses = AlterShareGroupOffsetsResponse, DeleteShareGroupOffsetsResponse
-    return _Messages(AlterShareGroupOffsetsRequest, DeleteShareGroupOffsetsRequest, responses)
 
 
 def read_starts(
@@ -120,7 +98,7 @@ def _send_starts(
 
 
 def _alter_request(group: str, batch: Mapping[TopicPartition, int]) -> object:
-    request = _messages().alter
+    request = request_class(__package__, "AlterShareGroupOffsets")
     topic_class = request.AlterShareGroupOffsetsRequestTopic
     partition_class = topic_class.AlterShareGroupOffsetsRequestPartition
     by_topic: dict[str, list[Any]] = {}
@@ -164,7 +142,7 @@ def delete_starts(
 def _send_deletion(
     client: ClusterClient, topics: Sequence[str], by_node: ByCoordinator
 ) -> dict[str, dict[str, KctlError | None] | KctlError]:
-    request = _messages().delete
+    request = request_class(__package__, "DeleteShareGroupOffsets")
     topic_class = request.DeleteShareGroupOffsetsRequestTopic
     rows = [topic_class(topic_name=topic) for topic in topics]
     return send_one_by_one(client, by_node, lambda group: request(group_id=group, topics=rows), _deleted)

@@ -12,8 +12,8 @@ from kctl.base.deadline import Deadline
 from kctl.deploy.waiting import NoProgress, ProgressReporter
 from kctl.errors import ConnectionFailed, KctlError, OperationFailed, OutcomeUnknown
 from kctl.protocol.codes import ErrorCode
+from kctl.protocol.message_classes import request_class
 from kctl.protocol.quorum import Quorum, describe_quorum
-from kctl.quorum.messages import unregister_controller_request, voter_requests
 from kctl.quorum.own_controller import stop_own
 from kctl.quorum.plan import VoterChange, VoterStep
 
@@ -110,15 +110,15 @@ def _send_voters(client: ClusterClient, change: VoterChange, step: VoterStep, de
 
 
 def _request(client: ClusterClient, change: VoterChange, step: VoterStep, timeout_s: float) -> object:
-    add, remove = voter_requests()
     common = {
         "cluster_id": client.target.cluster_id,
         "voter_id": change.node_id,
         "voter_directory_id": _uuid(change.directory_id),
     }
     if step is VoterStep.REMOVE:
-        return remove(**common)
+        return request_class(__package__, "RemoveRaftVoter")(**common)
     assert change.address is not None
+    add = request_class(__package__, "AddRaftVoter")
     listener = add.Listener(name=change.listener, host=change.address.host, port=change.address.port)
     return add(**common, timeout_ms=round(timeout_s * 1000), listeners=[listener], ack_when_committed=True)
 
@@ -128,7 +128,7 @@ def _unregister(client: ClusterClient, change: VoterChange, deadline: Deadline) 
     from kctl.protocol.client import error_for
 
     while True:
-        answer = client.send_to_quorum(unregister_controller_request()(controller_id=change.node_id))
+        answer = client.send_to_quorum(request_class(__package__, "UnregisterController")(controller_id=change.node_id))
         code = answer.error_code
         if not code or code == ErrorCode.CONTROLLER_ID_NOT_REGISTERED:
             return

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kctl.cluster.groups.coordinators import ByCoordinator, ask_coordinators, failure, send_in_chunks
@@ -17,10 +17,9 @@ from kctl.cluster.groups.streams import Topology, sources, streams_member, topol
 from kctl.errors import KctlError, NotSupported
 from kctl.model import TopicPartition
 from kctl.protocol.error_meanings import error_for
+from kctl.protocol.message_classes import request_class
 
 if TYPE_CHECKING:
-    from kafka.protocol.api_message import ApiMessage
-
     from kctl.protocol.client import ClusterClient
 
 DESCRIBED = frozenset({CONSUMER, SHARE, STREAMS})
@@ -28,33 +27,12 @@ _OFFSETS = "share offsets"
 _MEMBER_TYPES = {0: CLASSIC, 1: CONSUMER}
 
 
-@lru_cache(maxsize=1)
-def _messages() -> dict[str, tuple[type[ApiMessage], type[ApiMessage]]]:
-    """Return group type (or _OFFSETS) → request and response. kafka-python finds the response class by its API key."""
-    from kafka.protocol.api_message import ApiMessage
-
-    class ConsumerGroupDescribeRequest(ApiMessage, load_json=__package__): ...
-
-    class ConsumerGroupDescribeResponse(ApiMessage, load_json=__package__): ...
-
-    class ShareGroupDescribeRequest(ApiMessage, load_json=__package__): ...
-
-    class ShareGroupDescribeResponse(ApiMessage, load_json=__package__): ...
-
-    class StreamsGroupDescribeRequest(ApiMessage, load_json=__package__): ...
-
-    class StreamsGroupDescribeResponse(ApiMessage, load_json=__package__): ...
-
-    class DescribeShareGroupOffsetsRequest(ApiMessage, load_json=__package__): ...
-
-    class DescribeShareGroupOffsetsResponse(ApiMessage, load_json=__package__): ...
-
-    return {
-        CONSUMER: (ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse),
-        SHARE: (ShareGroupDescribeRequest, ShareGroupDescribeResponse),
-        STREAMS: (StreamsGroupDescribeRequest, StreamsGroupDescribeResponse),
-        _OFFSETS: (DescribeShareGroupOffsetsRequest, DescribeShareGroupOffsetsResponse),
-    }
+_MESSAGES = {
+    CONSUMER: "ConsumerGroupDescribe",
+    SHARE: "ShareGroupDescribe",
+    STREAMS: "StreamsGroupDescribe",
+    _OFFSETS: "DescribeShareGroupOffsets",
+}
 
 
 def describe_newer(client: ClusterClient, groups: Mapping[str, Group]) -> dict[str, Group | KctlError]:
@@ -76,7 +54,7 @@ def describe_newer(client: ClusterClient, groups: Mapping[str, Group]) -> dict[s
 def _ask(
     client: ClusterClient, kind: str, groups: Mapping[str, Group], by_node: ByCoordinator
 ) -> dict[str, Group | KctlError]:
-    request, _ = _messages()[kind]
+    request = request_class(__package__, _MESSAGES[kind])
 
     def request_for(names: Sequence[str]) -> object:
         return request(group_ids=list(names), include_authorized_operations=False)
@@ -175,7 +153,7 @@ def fetch_start_offsets(
 
 
 def _ask_offsets(client: ClusterClient, by_node: ByCoordinator) -> dict[str, StartOffsets | KctlError]:
-    request: Any = _messages()[_OFFSETS][0]
+    request = request_class(__package__, _MESSAGES[_OFFSETS])
     group_class = request.DescribeShareGroupOffsetsRequestGroup
 
     def request_for(names: Sequence[str]) -> object:
