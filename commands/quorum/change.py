@@ -68,6 +68,7 @@ def remove(
 
 
 def _change(inv: Invocation, plan: Callable[[ClusterClient], VoterChange], *, dry_run: bool) -> None:
+    from kctl.cluster.unchanged import Basis
     from kctl.quorum.change import carry_out
 
     with inv.connect(controllers=True) as client:
@@ -78,10 +79,18 @@ def _change(inv: Invocation, plan: Callable[[ClusterClient], VoterChange], *, dr
         if not change.changed or dry_run:
             _emit(inv, change, planned if change.changed else ItemResult.UNCHANGED)
             return
-        inv.confirm(_question(change, client.target.name), target=client.target)
+        # Plan again after the confirmation: another voter may have died, or another operator changed the voters.
+        basis = Basis(_facts(change), lambda: _facts(plan(client)))
+        inv.confirm(_question(change, client.target.name), target=client.target, basis=basis)
         with output.progress("changing the voters") as bar:
             carry_out(client, change, timeout_s=inv.timeout_s(60), progress=bar)
     _emit(inv, change, done)
+
+
+def _facts(change: VoterChange) -> dict[str, dict[str, object]]:
+    steps = tuple(step.value for step in change.steps)
+    return {f"controller {change.node_id}": {"directory id": change.directory_id, "steps": steps},
+            "the metadata quorum": {"voters": change.voters}}  # fmt: skip
 
 
 def _question(change: VoterChange, cluster: str) -> str:

@@ -35,6 +35,7 @@ def convert(
     # Preview the conversion
     kctl quorum convert --dry-run
     """
+    from kctl.cluster.unchanged import Basis
     from kctl.commands.cluster.rolling import TerminalReporter
     from kctl.quorum.convert import carry_out, plan_conversion
     from kctl.restart.restart_run import RestartOptions
@@ -47,11 +48,18 @@ def convert(
             _note_remaining(plan)
             return
         steps = "; ".join(_STEPS[step.value] for step in plan.steps)
-        inv.confirm(f"Convert the voters of {client.target.name}: kctl {steps}. Continue?", target=client.target)
+        basis = Basis(_facts(plan), lambda: _facts(plan_conversion(client)))
+        question = f"Convert the voters of {client.target.name}: kctl {steps}. Continue?"
+        inv.confirm(question, target=client.target, basis=basis)
         with interrupt_when_terminated(), output.progress("converting the voters") as bar:
             left = carry_out(client, plan, RestartOptions(broker_timeout_s=inv.timeout_s(600)), TerminalReporter(bar))
     _emit(inv, left, ItemResult.ALTERED)
     _note_remaining(left)
+
+
+def _facts(plan: Conversion) -> dict[str, dict[str, object]]:
+    steps = tuple(step.value for step in plan.steps)
+    return {"the metadata quorum": {"kraft.version": plan.kraft_version, "voters": plan.voters, "steps": steps}}
 
 
 def _emit(inv: Invocation, plan: Conversion, result: ItemResult) -> None:

@@ -60,6 +60,10 @@ CHANGES: dict[str, str] = {
          "validate controller-loss", "validate quorum-loss", "validate all", "validate matrix"),
         "uses topics of its own, and looks at the cluster before each fault",
     ),
+    **dict.fromkeys(
+        ("quorum add", "quorum remove", "quorum convert", "broker unregister"),
+        "plans again after the confirmation, and compares; needs KRaft",
+    ),
     **dict.fromkeys(("cluster export", "group export", "history snapshot", "spark snapshot"), "reads"),
     **dict.fromkeys(("context use", "context add", "context import", "context remove"), _OWN_FILES),
     **dict.fromkeys(("segment verify", "spark warm", "spark bundle"), _OWN_FILES),
