@@ -22,8 +22,7 @@ def status(ctx: typer.Context) -> None:
     """
     from kctl.cluster.controller import of_quorum
     from kctl.health.brokers import silent_voters
-    from kctl.quorum.facts import read_facts
-    from kctl.quorum.outage import NoLeader
+    from kctl.quorum.facts import NoLeader, read_facts
 
     inv = invocation(ctx)
     with inv.connect(controllers=True) as client:

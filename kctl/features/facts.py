@@ -19,7 +19,7 @@ from kctl.cluster.api_versions import (
     fetch_api_versions,
     parse_api_versions,
 )
-from kctl.errors import ConnectionTimedOut, KctlError, NotSupported
+from kctl.errors import ConnectionTimedOut, KctlError, NotHealthy, NotSupported
 from kctl.features.levels import KRAFT_VERSION, METADATA_VERSION, release_of_level
 from kctl.protocol.codes import ApiKey
 from kctl.protocol.quorum import describe_quorum
@@ -179,9 +179,11 @@ def _ask_controllers(client: ClusterClient, brokers: Collection[int]) -> dict[in
     """Ask the voters that are not brokers, on the controller listener (KIP-919). Their addresses: Kafka 3.9."""
     from kctl.protocol.dialer import Dialer
 
-    quorum = describe_quorum(client, timeout_s=_ASK_S)
+    quorum = describe_quorum(client)
     if quorum is None:
         return {}
+    if quorum.no_controller is not None:
+        raise NotHealthy(quorum.no_controller)
     dialer = Dialer(client.target.security, controllers=True)
     addresses = {node.id: Address(node.host, node.port) for node in quorum.nodes if node.id not in brokers}
     deadline = Deadline(_ASK_S)

@@ -71,15 +71,15 @@ class _View:
     controllers: Mapping[int, Address]
 
 
-def quorum_without_broker(client: ClusterClient, timeout: ConnectionTimedOut) -> Quorum:
-    """Return the quorum after a broker did not forward a request in time. timeout: that error.
+def quorum_without_broker(client: ClusterClient, error: KctlError) -> Quorum:
+    """Return the quorum after a broker did not forward a request in time. error: that error.
 
-    Without an active controller, leader_id is None and `problem` says what is known. Raises `timeout` if no broker
+    Without an active controller, leader_id is None and `problem` says what is known. Raises `error` if no broker
     describes its settings either: then the brokers hang.
     """
     settings = controller_settings(client)
     if settings is None:
-        raise timeout
+        raise error
     dialer = _dialer(client)
     deadline = Deadline(_CONTROLLERS_S)
     answers: dict[Address, Quorum | _View | KctlError] = {}

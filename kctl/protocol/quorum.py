@@ -96,7 +96,9 @@ def describe_quorum(client: ClusterClient) -> Quorum | None:
         return None
     try:
         return quorum_in(client.send_to_quorum(quorum_request(), timeout_s=min(client.timeout_s, _FORWARD_S)))
-    except ConnectionTimedOut as exc:
+    except (ConnectionTimedOut, OperationFailed) as exc:
+        if not (isinstance(exc, ConnectionTimedOut) or client.target.controllers):  # controllers name no leader then
+            raise
         from kctl.protocol.controllers import quorum_without_broker
 
         return quorum_without_broker(client, exc)

@@ -19,8 +19,11 @@ from kctl.deploy.host import Host, LocalHost
 from kctl.deploy.layout import BrokerNode, ClusterSpec, ControllerNode
 from kctl.deploy.store import lock_cluster
 from kctl.errors import KctlError, NotSupported, OperationFailed, Reason, Refused
+from kctl.features.apply import apply, check
+from kctl.features.facts import read_features
+from kctl.features.levels import KRAFT_VERSION
+from kctl.features.plan import FeaturePlan, plan_upgrade
 from kctl.quorum.facts import QuorumFacts, read_facts
-from kctl.quorum.features import raise_kraft_version
 from kctl.quorum.node_settings import Settings, read_controller_settings, read_settings
 from kctl.restart.own_restart import restart_own
 
@@ -28,6 +31,8 @@ if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
     from kctl.restart.restart_run import RestartOptions, RestartReporter
 
+_DYNAMIC_VOTERS = 1  # level of kraft.version; it cannot be lowered again
+_FEATURE_S = 30.0
 _MAX_FILE_BYTES = 1 << 20
 _PASSES = 2  # of the rolling restart: the first one may resume an older run of other nodes
 
@@ -96,7 +101,7 @@ def plan_conversion(client: ClusterClient, host: Host | None = None) -> Conversi
         )  # fmt: skip
     if facts.kraft_version < 1:
         _require_all_voters(facts)
-        raise_kraft_version(client, validate_only=True)
+        _plan_feature(client)
     spec = find_cluster(host, facts.cluster_id)
     nodes = _nodes(client, facts, host, spec)
     to_change = [each.node_id for each in nodes if not each.is_done]
@@ -113,6 +118,11 @@ def plan_conversion(client: ClusterClient, host: Host | None = None) -> Conversi
         steps=tuple(steps),
         remaining=() if spec is not None else tuple(to_change),
     )
+
+
+def _plan_feature(client: ClusterClient) -> FeaturePlan:
+    """Plan kraft.version 1, which the controller has checked. Raises Refused, e.g. if a node is too old."""
+    return check(client, plan_upgrade(read_features(client), {KRAFT_VERSION: _DYNAMIC_VOTERS}))
 
 
 def _require_all_voters(facts: QuorumFacts) -> None:
@@ -192,7 +202,7 @@ def carry_out(
     host = host or LocalHost()
     if ConvertStep.FEATURE in plan.steps:
         reporter.update("raising kraft.version to 1")
-        raise_kraft_version(client)
+        apply(client, _plan_feature(client), timeout_s=_FEATURE_S)
     if plan.cluster is None:
         return plan_conversion(client, host)
     if ConvertStep.SETTINGS in plan.steps:

@@ -8,10 +8,19 @@ from typing import TYPE_CHECKING
 
 from kctl.base.address import Address
 from kctl.base.deadline import Deadline
-from kctl.cluster.api_versions import fetch_api_versions
-from kctl.errors import ConnectionFailed, ConnectionTimedOut, KctlError, NotSupported, OperationFailed
+from kctl.errors import (
+    ConnectionFailed,
+    ConnectionTimedOut,
+    KctlError,
+    NotSupported,
+    OperationFailed,
+    Reason,
+    Refused,
+)
+from kctl.features.facts import read_levels
+from kctl.features.levels import KRAFT_VERSION, METADATA_VERSION
 from kctl.protocol.codes import ApiKey
-from kctl.protocol.quorum import Quorum, describe_quorum, read_controllers
+from kctl.protocol.quorum import NO_CONTROLLER_HINT, Quorum, describe_quorum, read_controllers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,13 +29,15 @@ if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
     from kctl.protocol.dialer import Dialer
 
-KRAFT_VERSION = "kraft.version"
-METADATA_VERSION = "metadata.version"
 _UNREGISTRATION_LEVEL = 33  # metadata.version 4.4-IV2 (KIP-1312)
 _ASK_S = 5.0
 _QUORUM_S = 8.0
 _POLL_S = 0.5
 _WATCH_S = 3.0
+
+
+class NoLeader(Refused):
+    """The metadata quorum has no leader."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +73,7 @@ def read_facts(client: ClusterClient, *, watch: bool = False) -> QuorumFacts:
     listener = quorum.nodes[0].listener if quorum.nodes else None
     voters = [Address(node.host, node.port) for node in quorum.nodes if node.listener == listener]
     controllers, problem = _controllers(client, voters)
-    levels = finalized_features(client)
+    levels = _levels(client)
     can_unregister = (
         client.api_version(ApiKey.UNREGISTER_CONTROLLER) is not None
         and (levels or {}).get(METADATA_VERSION, 0) >= _UNREGISTRATION_LEVEL
@@ -81,9 +92,8 @@ def read_facts(client: ClusterClient, *, watch: bool = False) -> QuorumFacts:
 
 def _quorum(client: ClusterClient) -> Quorum:
     """Return the quorum. Waits a few seconds for the end of an election."""
-    from kctl.quorum.outage import no_leader
-
     deadline = Deadline(_QUORUM_S)
+    cause: KctlError | None
     while True:
         try:
             with client.ending_by(deadline):
@@ -92,15 +102,15 @@ def _quorum(client: ClusterClient) -> Quorum:
             # Brokers forward the request, and wait for a leader. A controller may still name a leader that died.
             if not (client.target.controllers or isinstance(exc, (ConnectionTimedOut, OperationFailed))):
                 raise
-            cause: KctlError | None = exc
+            problem, cause = "the metadata quorum has no leader", exc
         else:
             if quorum is None:
                 raise NotSupported("the cluster uses ZooKeeper, which has no metadata quorum")
             if quorum.leader_id is not None:
                 return quorum
-            cause = None
+            problem, cause = quorum.no_controller or "", None
         if deadline.expired:
-            raise no_leader(client) from cause
+            raise NoLeader(problem, hint=NO_CONTROLLER_HINT, reason=Reason.NOT_READY) from cause
         time.sleep(_POLL_S)
 
 
@@ -123,14 +133,12 @@ def _watch(client: ClusterClient, first: Quorum) -> tuple[Quorum, frozenset[int]
             return quorum, fetching
 
 
-def finalized_features(client: ClusterClient) -> dict[str, int] | None:
-    """Return the finalized level of each feature, from one node that responds; None if none does."""
-    for node in client.metadata(()).brokers:
-        for apis in fetch_api_versions(client, [node]).values():
-            if not isinstance(apis, KctlError):
-                levels = {each.feature: each.finalized_version for each in apis.features}
-                return {name: level for name, level in levels.items() if level is not None}
-    return None
+def _levels(client: ClusterClient) -> Mapping[str, int] | None:
+    """Return the finalized level of each feature; None if no node responds."""
+    try:
+        return read_levels(client)
+    except KctlError:
+        return None
 
 
 def _controllers(client: ClusterClient, voters: list[Address]) -> tuple[dict[int, Address] | None, str | None]:

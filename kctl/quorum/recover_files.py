@@ -6,7 +6,6 @@ leader or the vote of this node in that epoch. The file is small and replaced as
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,11 +17,11 @@ from kctl.deploy.nodes import observe
 from kctl.errors import KctlError, NotFound, UsageError
 from kctl.quorum.recover_log import METADATA_FOLDER, MetadataLog, read_metadata_log
 from kctl.segment.format.checkpoints import META_PROPERTIES, BadCheckpoint, parse_settings
+from kctl.segment.format.quorum_state import QUORUM_STATE, BadQuorumState, parse_quorum_state
 from kctl.segment.log.log_dir_lock import holder
 from kctl.segment.log.partition import is_folder, list_folder, partition_folders
 from kctl.segment.log.source import read_whole
 
-QUORUM_STATE = "quorum-state"
 _MAX_BYTES = 1 << 20
 _NO_DIRECTORY = "A" * 22
 
@@ -178,36 +177,25 @@ def _meta(log_dir: Path, problems: list[str]) -> dict[str, str]:
 
 def _state(path: Path, problems: list[str]) -> QuorumState | None:
     try:
-        return parse_quorum_state(read_whole(path, most_bytes=_MAX_BYTES))
+        return _quorum_state(parse_quorum_state(read_whole(path, most_bytes=_MAX_BYTES)))
     except NotFound:
         return None  # never voted, or lost: the diagnosis compares it with the log
-    except ValueError as exc:
+    except BadQuorumState as exc:
         problems.append(f"{QUORUM_STATE} is invalid ({exc}): the controller does not start")
     except KctlError as exc:
         problems.append(exc.message)
     return None
 
 
-def parse_quorum_state(data: bytes) -> QuorumState:
-    """Parse quorum-state. Raises ValueError."""
-    try:
-        document: Any = json.loads(data)
-    except (ValueError, RecursionError):
-        raise ValueError("not JSON" if data.strip() else "it is empty") from None
-    try:
-        if not isinstance(document, Mapping):
-            raise ValueError("not a JSON object")
-        voters = document.get("currentVoters") or ()
-        directory = document.get("votedDirectoryId")
-        return QuorumState(
-            leader_epoch=int(document["leaderEpoch"]),
-            leader_id=_id(document.get("leaderId")),
-            voted_id=_id(document.get("votedId")),
-            voted_directory_id=None if directory in {None, _NO_DIRECTORY} else str(directory),
-            voters=tuple(int(each["voterId"]) for each in voters),
-        )
-    except (KeyError, TypeError) as exc:
-        raise ValueError(f"{exc!s} is missing" if isinstance(exc, KeyError) else "unknown format") from None
+def _quorum_state(values: Mapping[str, Any]) -> QuorumState:
+    directory = values.get("votedDirectoryId")
+    return QuorumState(
+        leader_epoch=values["leaderEpoch"],
+        leader_id=_id(values.get("leaderId")),
+        voted_id=_id(values.get("votedId")),
+        voted_directory_id=None if directory in {None, _NO_DIRECTORY} else str(directory),
+        voters=tuple(each["voterId"] for each in values.get("currentVoters") or ()),
+    )
 
 
 def _id(value: object) -> int | None:

@@ -17,8 +17,9 @@ from kctl.segment.dump.query import all_records
 from kctl.segment.format.batch import Batch
 from kctl.segment.format.compression import BadPayload
 from kctl.segment.format.control import control_type
-from kctl.segment.format.messages import BadMessage, Field, Message, MessageReader, message, read, uuid_text
+from kctl.segment.format.messages import BadMessage, MessageReader, message, read, uuid_text
 from kctl.segment.format.record import BadRecords, StoredRecord
+from kctl.segment.format.release import Release
 from kctl.segment.log.partition import list_folder, next_segment, read_partition
 from kctl.segment.log.source import Source
 from kctl.segment.log.walk import Damage, batches, content_of, is_preallocated, is_valid
@@ -28,25 +29,6 @@ _SNAPSHOT = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint")
 _LEADER_CHANGE, _FOOTER, _KRAFT_VERSION, _VOTERS = 2, 4, 5, 6
 _MAX_BATCH = 64 << 20
 _NO_DIRECTORY = bytes(16)
-_ALWAYS = (0, 2**15)
-
-
-def _field(name: str, kind: str, versions: tuple[int, int] = _ALWAYS, fields: tuple[Field, ...] = ()) -> Field:
-    default: object = [] if kind.startswith("[]") else _NO_DIRECTORY if kind == "uuid" else 0
-    return Field(name, kind, versions, None, None, -1, default, fields)
-
-
-# LeaderChangeMessage.json: version 1 has directory ids (KIP-853).
-_VOTER_FIELDS = (_field("voterId", "int32"), _field("voterDirectoryId", "uuid", (1, 2**15)))
-_LEADER_CHANGE_MESSAGE = Message(
-    "LeaderChangeMessage", None, (0, 1), _ALWAYS,
-    (
-        _field("version", "int16"),
-        _field("leaderId", "int32"),
-        _field("voters", "[]Voter", fields=_VOTER_FIELDS),
-        _field("grantingVoters", "[]Voter", fields=_VOTER_FIELDS),
-    ),
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,13 +111,13 @@ class _Reading:
         """Take what a control record says, and return its type."""
         kind = control_type(record)
         if kind == _VOTERS:
-            values = read(message("VotersRecord"), MessageReader(record.value or b""), 0)
+            values = read(message("VotersRecord", Release.KAFKA_4_4), MessageReader(record.value or b""), 0)
             self.voters = tuple(_voter(each) for each in values["voters"])
             self.voters_offset = (self.snapshot or (0, 0))[0] if in_snapshot else record.offset
         elif kind == _LEADER_CHANGE:
             reader = MessageReader(record.value or b"")
             version = int.from_bytes((record.value or b"\0\0")[:2], "big")
-            values = read(_LEADER_CHANGE_MESSAGE, reader, version)
+            values = read(message("LeaderChangeMessage", Release.KAFKA_4_4), reader, version)
             self.last_election = LoggedElection(
                 record.offset,
                 batch.partition_leader_epoch,

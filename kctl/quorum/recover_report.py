@@ -17,10 +17,11 @@ from kctl.quorum.recover import (
     voter_set,
 )
 from kctl.quorum.recover_endpoints import endpoint_problems
-from kctl.quorum.recover_files import QUORUM_STATE, NodeFiles
+from kctl.quorum.recover_files import NodeFiles
 from kctl.quorum.recover_findings import best_copy, find_problems
 from kctl.quorum.recover_log import METADATA_FOLDER, Endpoint
 from kctl.segment.format.checkpoints import META_PROPERTIES
+from kctl.segment.format.quorum_state import QUORUM_STATE
 
 
 def examine(nodes: Sequence[NodeFiles], *, cluster: str | None = None) -> RecoveryReport:

@@ -6,7 +6,6 @@ import pytest
 
 from kctl.deploy.config.quorum_settings import has_static_voters, with_bootstrap_servers
 from kctl.errors import InvalidFile
-from kctl.quorum.outage import servers_in
 
 SERVERS = "127.0.0.1:9093,127.0.0.1:9094"
 AFTER = f"controller.quorum.bootstrap.servers={SERVERS}\n"
@@ -39,16 +38,3 @@ def test_an_escaped_key_is_not_lost_silently() -> None:
     assert has_static_voters(escaped, source="f")
     with pytest.raises(InvalidFile, match=r"cannot find the line of controller\.quorum\.voters"):
         with_bootstrap_servers(escaped, SERVERS, source="f")
-
-
-@pytest.mark.parametrize(
-    ("text", "servers"),
-    [
-        ("", ()),
-        ("1@a:9093,2@b:9094", ("a:9093", "b:9094")),
-        ("a:9093, b:9094", ("a:9093", "b:9094")),
-        ("1@[::1]:9093", ("[::1]:9093",)),
-    ],
-)
-def test_servers_of_either_setting(text: str, servers: tuple[str, ...]) -> None:
-    assert servers_in(text) == servers

@@ -12,9 +12,10 @@ import pytest
 from kctl.errors import NotFound, NotHealthy, UsageError
 from kctl.quorum.recover import ElectionVerdict, NodeStatus, RecoveryReport
 from kctl.quorum.recover_endpoints import endpoint_problems
-from kctl.quorum.recover_files import parse_quorum_state, read_paths
+from kctl.quorum.recover_files import read_paths
 from kctl.quorum.recover_log import Endpoint, read_metadata_log
 from kctl.quorum.recover_report import diagnose_quorum
+from kctl.segment.format.quorum_state import parse_quorum_state
 from kctl_testing import free_port
 from metadata_log_files import CLUSTER, batch, directory_id, voters_record, write_log_dir
 
