@@ -53,6 +53,7 @@ CHANGES: dict[str, str] = {
     **dict.fromkeys(("cluster create", "cluster start", "cluster warm", "demo"), "makes what is not there"),
     **dict.fromkeys(("cluster stop", "cluster kill", "cluster pause", "cluster unpause"), _PROCESSES),
     "cluster restart": f"{_PROCESSES}; with --rolling it {_LOOKS_AGAIN}",
+    **dict.fromkeys(("cluster upgrade", "cluster rollback", "cluster finalize"), f"{_PROCESSES}; it {_LOOKS_AGAIN}"),
     "cluster destroy": "removes the folder that has the cluster's name, under its lock",
     **dict.fromkeys(
         ("validate leader-election", "validate controller-election", "validate rolling-restart",

@@ -143,6 +143,9 @@ class FakeCluster:
         self.rounds.append(requests)
         return {node: self._answer(node, request) for node, request in requests.items()}
 
+    def send_to_quorum(self, request: Any, **_: object) -> Any:
+        return self.send(request)
+
     def send_to_controller(self, request: Any, **_: object) -> Any:
         return _raised(self._answer(None, request))
 

@@ -49,9 +49,10 @@ def write_log_dir(
     log = b"".join(batch(n, epoch, [(LEADER_CHANGE, election(1, voters))]) for n, epoch in enumerate(epochs))
     (folder / f"{0:020d}.log").write_bytes(log)
     if state is None:
-        state = {"leaderId": 1, "leaderEpoch": max(epochs, default=0), "votedId": -1, "data_version": 1}
+        state = {"leaderId": 1, "leaderEpoch": max(epochs, default=0)}
     if state:
-        (folder / "quorum-state").write_text(json.dumps(state))
+        unset = {"votedId": -1, "votedDirectoryId": "A" * 22, "data_version": 1}
+        (folder / "quorum-state").write_text(json.dumps({**unset, **state}))
     return log_dir
 
 

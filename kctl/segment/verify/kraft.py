@@ -57,7 +57,14 @@ def _report(run: Verification, path: Path, damage: FileProblems) -> None:
     """Report damage with its effect on a snapshot, which no node repairs. `_check_ends` reports a missing end."""
     for each in damage.listed:
         if each.severity is ProblemSeverity.ERROR:
-            run.findings.add("kraft_snapshot", path, each.message, position=each.position, offset=each.offset)
+            run.findings.add(
+                "kraft_snapshot",
+                path,
+                each.message,
+                position=each.position,
+                offset=each.offset,
+                concerned=(each.first_offset, each.last_offset),
+            )
 
 
 def log_options(run: Verification) -> LogOptions:

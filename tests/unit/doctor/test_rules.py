@@ -39,6 +39,7 @@ from kctl.doctor.rule import Severity
 from kctl.doctor.rule_facts import RuleFacts, ZooKeeperFacts
 from kctl.doctor.rule_table import RULES, SUBJECTS
 from kctl.errors import NotAuthorized
+from kctl.protocol.quorum import Quorum
 
 # server.properties: rule id → (text with a finding, text without, Kafka version). ; stands for a line break.
 BROKER_FILES: dict[str, tuple[str, str, str | None]] = {
@@ -180,7 +181,7 @@ def _others() -> dict[str, tuple[RuleFacts, RuleFacts]]:
     mixed = Difference("num.io.threads", False, [Value(**vars(alone)), Value(**vars(other))])
     return {
         "brokers": (of_health(state([partition("12", "1")], alive="1")), of_health()),
-        "controller": (of_health(quorum=view(leader_id=None, voters=())), of_health()),
+        "controller": (of_health(quorum=Quorum(None, -1, -1, (), (), ())), of_health()),
         "offline-partitions": (of_health(state([partition("12", "2", leader=-1)])), of_health()),
         "under-min-isr-partitions": (of_health(state([partition("12", "1")]), min_isr={"t": 2}), of_health()),
         "under-replicated-partitions": (of_health(state([partition("123", "12")])), of_health()),

@@ -96,7 +96,7 @@ MIXED = cluster(
          "kraft.version cannot be raised with broker 2 (Kafka 4.0)"),
         (cluster({"metadata.version": 33}), {"metadata.version": 34}, NotSupported, "4.5-IV0 is not supported"),
         (cluster({"metadata.version": 33}), {"metadata.version": 21}, Refused, "is at 4.4-IV2, above 3.9-IV0"),
-        (cluster({"metadata.version": 33}), {"grup.version": 1}, NotFound, "no node of the cluster has a feature"),
+        (cluster({"metadata.version": 33}), {"nosuch.version": 1}, NotFound, "no node of the cluster has a feature"),
         (cluster({"metadata.version": 21}), {"eligible.leader.replicas.version": 1}, Refused,
          "requires metadata.version 4.0-IV1 or later, which is 3.9-IV0"),
         (cluster({"metadata.version": 21}), {"eligible.leader.replicas.version": 1, "metadata.version": 22}, Refused,

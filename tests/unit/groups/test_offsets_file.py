@@ -72,7 +72,7 @@ def test_a_line_without_a_group_is_the_named_groups() -> None:
         (b"[NaN]", "NaN is not a number"),
         (b"[" * 100_000, "not JSON"),
         (b'[{"topic": "t", "partition": 0}]', "entry 1 lacks a topic, a partition or an offset"),
-        (b'[{"topic": 5, "partition": 0, "offset": 1}]', "entry 1 has no topic"),
+        (b'[{"topic": 5, "partition": 0, "offset": 1}]', "entry 1 lacks a topic"),
         (b'[{"topic": "t", "partition": true, "offset": 1}]', "partition True is not"),
         (b'[{"topic": "t", "partition": 0, "offset": 1.5}]', "offset 1.5 is not"),
         (b'[{"topic": "t", "partition": 0, "offset": null}]', "offset None is not"),

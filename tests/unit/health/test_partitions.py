@@ -342,7 +342,7 @@ def test_a_diagnosis_names_a_missing_controller(monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setattr(diagnosis, name, lambda *_, answer=answer: answer)
     monkeypatch.setattr(diagnosis, "find_held_back", lambda *_: ([], []))
     monkeypatch.setattr(diagnosis, "min_isr_of", lambda *_: {"t": 1})
-    client: Any = SimpleNamespace(asking_silent_brokers_once=nullcontext)
+    client: Any = SimpleNamespace(asking_silent_brokers_once=nullcontext, api_version=lambda _: None)
     healthy = diagnosis.diagnose(client, state([partition("123", "123")]))
     with pytest.raises(NotHealthy, match=r"^no active controller: no controller responds \(a:1\)$"):
         healthy.require_healthy()

@@ -168,7 +168,7 @@ def test_the_only_voter_keeps_its_log(tmp_path: Path) -> None:
     (log_dir / METADATA / "quorum-state").write_text("")
     report = _diagnose(log_dir)
     assert (report.verdict, report.findings[0].message) == (
-        ElectionVerdict.NO_MAJORITY, "quorum-state is invalid (it is empty): the controller does not start",
+        ElectionVerdict.NO_MAJORITY, "quorum-state is invalid (the file is empty): the controller does not start",
     )  # fmt: skip
     assert any("keep its own" in step and "move the file quorum-state away" in step for step in report.next_steps)
 

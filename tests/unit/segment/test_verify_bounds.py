@@ -59,7 +59,8 @@ def test_the_offsets_between_what_is_whole(
 def test_a_log_whose_name_does_not_tell_where_it_begins(tmp_path: Path) -> None:
     path = tmp_path / f"{7:020d}-{1:010d}.checkpoint"
     path.write_bytes(b"".join([WRONG_CRC[0], PARTS[1], WRONG_CRC[2]]))
-    assert [(each.first_offset, each.last_offset) for each in findings(path)] == [(None, 9), (20, None)]
+    damaged = [each for each in findings(path) if each.code == "kraft_snapshot"]
+    assert [(each.first_offset, each.last_offset) for each in damaged] == [(None, 9), (20, None)]
 
 
 def test_offsets_in_the_table(tmp_path: Path, capsys: Capture) -> None:
