@@ -33,7 +33,7 @@ LONGEST = [
     f"tests/integration/{name}"
     for name in (
         "reassign", "playbook/shipped", "validate/test_scenarios.py", "validate/test_hooks.py", "spark/test_jobs.py",
-        "rights", "kraft",
+        "rights", "kraft", "topics/test_eligible_and_cordoned.py", "upgrade", "quorum/test_quorum.py",
     )
 ]  # fmt: skip
 _numbers = itertools.count(1)

@@ -62,7 +62,7 @@ ELSEWHERE: dict[str, str] = {
     **dict.fromkeys(("broker cordon", "broker uncordon"), "needs Kafka 4.3; they ask as `config set` does"),
     **dict.fromkeys(
         ("quorum add", "quorum remove", "quorum convert", "broker unregister"),
-        "needs KRaft: tests/integration/kraft/test_quorum.py",
+        "needs KRaft: tests/integration/quorum/test_quorum.py",
     ),
     "cluster export": "reads", "group export": "reads", "topic reassign plan": "reads", "spark snapshot": "reads",
     "history snapshot": "reads",
@@ -72,6 +72,6 @@ ELSEWHERE: dict[str, str] = {
     "topic reassign resume": "needs a run that was interrupted: test_protected_contexts.py reads how it asks",
     **dict.fromkeys(("segment verify", "spark warm", "spark bundle"), "changes files of this machine alone"),
     **dict.fromkeys(("runtime install", "runtime remove"), "changes files of this machine alone"),
-    **dict.fromkeys(("feature upgrade", "feature downgrade"), "needs KRaft: kraft/test_features.py"),
+    **dict.fromkeys(("feature upgrade", "feature downgrade"), "needs KRaft: features/test_features.py"),
     "demo": "makes a cluster of its own and destroys it",
 }  # fmt: skip

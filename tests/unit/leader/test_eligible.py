@@ -1,7 +1,7 @@
 """What an unclean election is in the presence of eligible leader replicas (KIP-966).
 
 A fake client, because a cluster with eligible leader replicas takes four brokers, two of which have died: that is in
-tests/integration/kraft/test_eligible_and_cordoned.py.
+tests/integration/topics/test_eligible_and_cordoned.py.
 """
 
 from __future__ import annotations
