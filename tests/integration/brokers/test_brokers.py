@@ -108,7 +108,7 @@ def test_controller(kctl: Kctl, cluster: TestCluster) -> None:
     found = kctl.json("controller")
     assert list(found) == [
         "metadata", "controller_id", "host", "port", "epoch", "since", "high_watermark", "named_by", "voters",
-        "observers", "failures",
+        "observers", "failures", "problem",
     ]  # fmt: skip
     assert found["metadata"] == "zookeeper"
     assert found["named_by"] == {str(node): found["controller_id"] for node in cluster.broker_ids}
@@ -248,7 +248,7 @@ def test_diagnose_finds_nothing_on_a_healthy_cluster(
     found = json.loads(result.out)
     assert list(found) == [
         "partition_count", "offline", "under_replicated", "under_min_isr", "suspects", "held_back", "watched_ms",
-        "isr_changes", "failures", "eligible",
+        "isr_changes", "failures", "eligible", "no_controller",
     ]  # fmt: skip
     assert found["watched_ms"] == 2000
     assert not [row for row in found["held_back"] if row["topic"] == mine]

@@ -48,7 +48,7 @@ ELSEWHERE = {
     "topic watch", "zk watch",  # until Ctrl-C
     "topic reassign show", "topic reassign verify",  # of a plan: reassign/
     "acl list", "acl explain",  # rights/test_access.py
-    "feature list",  # features/test_features.py
+    "feature list", "quorum status", "quorum recover",  # KRaft: features/, quorum/
     "transaction describe",  # transactions/test_transactions.py
     "config list",  # brokers without ZooKeeper: kraft/test_configs.py
     "segment dump", "segment find", "segment stats", "segment diff",

@@ -167,10 +167,9 @@ def test_a_majority_down_is_named(quorum: Kctl, spec: dict[str, Any]) -> None:
     quorum.ok("cluster", "kill", "c", "controller-102", "--yes")
     for options in ((), ("--bootstrap-controller", f"127.0.0.1:{ports[101]}")):
         # The leader stays in office until it has missed its followers for some seconds.
-        eventually(lambda: "no active controller" in quorum("quorum", "status", *options).err, what="no leader")  # noqa: B023
-        lost = quorum("quorum", "status", *options)
-        assert lost.code == 1, str(lost)
-        assert f"1 of 3 controllers responds, 127.0.0.1:{ports[102]} and 127.0.0.1:{ports[103]} do not" in lost.err
+        silent = f"1 of 3 controllers responds, 127.0.0.1:{ports[102]} and 127.0.0.1:{ports[103]} do not"
+        eventually(lambda: silent in quorum("quorum", "status", *options).err, what="no leader")  # noqa: B023
+        assert quorum("quorum", "status", *options).code == 1
     assert quorum("quorum", "remove", "102", "--yes", timeout=90).code == 4
     quorum.ok("cluster", "start", "c", timeout=180)
     eventually(lambda: quorum("quorum", "status").code == 0, what="all voters follow")
