@@ -45,7 +45,10 @@ ELSEWHERE = {
          "validate controller-loss", "validate quorum-loss", "validate all", "validate matrix"),
         "a cluster that may be broken: validate/test_scenarios.py",
     ),
-    "broker unregister": "KRaft: quorum/test_quorum.py",
+    **dict.fromkeys(
+        ("quorum status", "quorum add", "quorum remove", "quorum convert", "quorum recover", "broker unregister"),
+        "KRaft: quorum/",
+    ),
     **dict.fromkeys(("feature list", "feature upgrade", "feature downgrade"), "KRaft: features/test_features.py"),
     **dict.fromkeys(("broker cordon", "broker uncordon"), "Kafka 4.3: topics/test_eligible_and_cordoned.py"),
     "demo": "a cluster of its own: deploy/test_demo.py",
