@@ -18,14 +18,16 @@ from kctl.deploy.data import find_cluster
 from kctl.deploy.host import Host, LocalHost
 from kctl.deploy.layout import BrokerNode, ClusterSpec, ControllerNode
 from kctl.deploy.store import lock_cluster
-from kctl.errors import KctlError, NotSupported, OperationFailed, Reason, Refused
+from kctl.errors import ConnectionFailed, KctlError, NotSupported, OperationFailed, Reason, Refused
 from kctl.features.apply import apply, check
 from kctl.features.facts import read_features
 from kctl.features.levels import KRAFT_VERSION
 from kctl.features.plan import FeaturePlan, plan_upgrade
 from kctl.quorum.facts import QuorumFacts, read_facts
 from kctl.quorum.node_settings import Settings, read_controller_settings, read_settings
+from kctl.restart.journals import find_unfinished
 from kctl.restart.own_restart import restart_own
+from kctl.restart.plan import read_unfinished
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
@@ -49,6 +51,9 @@ class ConvertStep(str, Enum):
     FEATURE = "kraft.version"
     SETTINGS = "settings"
     RESTART = "restart"
+
+
+_PAST = {ConvertStep.FEATURE: "kraft.version is 1 now", ConvertStep.SETTINGS: "the settings are written"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +112,7 @@ def plan_conversion(client: ClusterClient, host: Host | None = None) -> Conversi
     to_change = [each.node_id for each in nodes if not each.is_done]
     steps = [ConvertStep.FEATURE] if facts.kraft_version < 1 else []
     if spec is not None and to_change:
+        _refuse_other_run(facts.cluster_id)  # before kraft.version changes: the restart would be refused after it
         steps += [ConvertStep.SETTINGS] if any(each.file is not None for each in nodes) else []
         steps += [ConvertStep.RESTART]
     return Conversion(
@@ -138,6 +144,13 @@ def _require_all_voters(facts: QuorumFacts) -> None:
             hint="start it first; see `kctl quorum status`",
             reason=Reason.NOT_READY,
         )
+
+
+def _refuse_other_run(cluster_id: str) -> None:
+    """Raise Refused if nodes of the cluster are being restarted for another purpose, Busy if kctl does it now."""
+    path = find_unfinished(cluster_id)
+    if path is not None:
+        read_unfinished(path, None)
 
 
 def _servers(facts: QuorumFacts) -> str:
@@ -200,14 +213,38 @@ def carry_out(
     Raises the error of the controller, Refused, NotFinished (a node did not restart), OperationFailed.
     """
     host = host or LocalHost()
+    done: list[ConvertStep] = []
+    try:
+        return _carry_out(client, plan, options, reporter, host, done)
+    except (Refused, ConnectionFailed) as exc:  # both stand for "nothing was changed"
+        if not done:
+            raise
+        raise OperationFailed(
+            f"{' and '.join(_PAST[step] for step in done)}, but: {exc.message}",
+            hint="\n".join(line for line in (exc.hint, "run the same command again to continue") if line),
+            details=exc.details,
+        ) from exc
+
+
+def _carry_out(
+    client: ClusterClient,
+    plan: Conversion,
+    options: RestartOptions,
+    reporter: RestartReporter,
+    host: Host,
+    done: list[ConvertStep],
+) -> Conversion:
+    """Carry out the steps, and add each to `done` once it has changed something."""
     if ConvertStep.FEATURE in plan.steps:
         reporter.update("raising kraft.version to 1")
         apply(client, _plan_feature(client), timeout_s=_FEATURE_S)
+        done.append(ConvertStep.FEATURE)
     if plan.cluster is None:
         return plan_conversion(client, host)
     if ConvertStep.SETTINGS in plan.steps:
         reporter.update("writing the settings")
         _write_settings(host, plan)
+        done.append(ConvertStep.SETTINGS)
     if ConvertStep.RESTART in plan.steps:
         return _restart(client, plan, options, reporter, host)
     return plan_conversion(client, host)
