@@ -79,15 +79,24 @@ def _await_leader(client: ClusterClient, stopped: int, deadline: Deadline) -> No
 
 
 def _change_voters(client: ClusterClient, change: VoterChange, step: VoterStep, deadline: Deadline) -> None:
-    """Send the change, and wait until the leader reports the planned voters."""
+    """Send the change, and wait until it is committed.
+
+    A leader lists new voters as soon as they are in its log, so the list is no proof: a majority of them may be down,
+    and another leader may drop the record. After a lost answer, the change is sent again. A leader that has committed
+    it answers that the voter already is one, or is none (AddVoterHandler, RemoveVoterHandler).
+    """
     problem = _send_voters(client, change, step, deadline)
     cause = problem
-    while (voters := _voters(client)) != set(change.voters_after):
+    while True:
+        voters = _voters(client)
+        if problem is None and voters == set(change.voters_after):
+            return
         if deadline.expired:
             state = "unknown" if voters is None else ", ".join(map(str, sorted(voters)))
-            raise _outcome_unknown(cause, f"the voters are {state}")
+            pending = ", which may not be committed" if problem is not None and voters != set(change.voters) else ""
+            raise _outcome_unknown(cause, f"the voters are {state}{pending}")
         time.sleep(_POLL_S)
-        if problem is not None and voters == set(change.voters):  # not applied yet, so that it can be sent again
+        if problem is not None and voters in (set(change.voters), set(change.voters_after)):
             cause = problem
             problem = _send_voters(client, change, step, deadline, before=problem)
 

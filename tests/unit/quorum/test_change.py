@@ -33,13 +33,16 @@ class Leader:
     A real leader cannot be made to lose an answer at a given moment.
     """
 
-    def __init__(self, change: VoterChange, *answers: KctlError | ErrorCode) -> None:
+    def __init__(self, change: VoterChange, *answers: KctlError | ErrorCode, lists_early: bool = False) -> None:
         self.target = SimpleNamespace(cluster_id="c", controllers=False)
         self.change, self.answers = change, list(answers)
         self.voters = change.voters
+        self.lists_early = lists_early  # the record is in the log, and not committed
 
     def send_to_quorum(self, _request: Any, **_options: Any) -> Any:
         answer = self.answers.pop(0)
+        if self.lists_early:
+            self.voters = self.change.voters_after
         if isinstance(answer, KctlError):
             raise answer
         if answer in {ErrorCode.NONE, ErrorCode.DUPLICATE_VOTER, ErrorCode.VOTER_NOT_FOUND}:
@@ -59,10 +62,15 @@ def run(leader: Leader, monkeypatch: pytest.MonkeyPatch, *, timeout_s: float = 5
 
 @pytest.mark.parametrize(("change", "applied"), [(ADD, ErrorCode.DUPLICATE_VOTER), (REMOVE, ErrorCode.VOTER_NOT_FOUND)])
 @pytest.mark.parametrize("lost", [ConnectionTimedOut("no response"), ErrorCode.REQUEST_TIMED_OUT])
+@pytest.mark.parametrize("lists_early", [True, False])
 def test_a_repetition_of_an_applied_change_succeeds(
-    change: VoterChange, applied: ErrorCode, lost: KctlError | ErrorCode, monkeypatch: pytest.MonkeyPatch
+    change: VoterChange,
+    applied: ErrorCode,
+    lost: KctlError | ErrorCode,
+    lists_early: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    leader = Leader(change, lost, applied)
+    leader = Leader(change, lost, lost, applied, lists_early=lists_early)
     run(leader, monkeypatch)
     assert (leader.voters, leader.answers) == (change.voters_after, [])
 
@@ -85,6 +93,17 @@ def test_the_cause_survives_the_last_repetition(monkeypatch: pytest.MonkeyPatch)
     lost = [ConnectionTimedOut("no response")] * 100
     with pytest.raises(OperationFailed, match="outcome unknown: no response; the voters are 101, 102, 103"):
         run(Leader(ADD, *lost), monkeypatch, timeout_s=0.1)
+
+
+@pytest.mark.parametrize("change", [ADD, REMOVE])
+def test_listed_voters_that_were_never_committed_are_no_success(
+    change: VoterChange, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leader = Leader(change, *[ErrorCode.REQUEST_TIMED_OUT] * 100, lists_early=True)
+    after = ", ".join(map(str, change.voters_after))
+    with pytest.raises(OperationFailed, match=f"the voters are {after}, which may not be committed") as error:
+        run(leader, monkeypatch, timeout_s=0.2)
+    assert error.value.reason == "outcome_unknown"
 
 
 # --- conversions ------------------------------------------------------------------------------------------------------
