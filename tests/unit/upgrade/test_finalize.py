@@ -6,21 +6,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from kctl.cluster.api_versions import BrokerApis, Feature
 from kctl.deploy import store
 from kctl.deploy.create import create
 from kctl.deploy.host import LocalHost
 from kctl.deploy.layout import Release
 from kctl.deploy.layout_request import LayoutRequest
 from kctl.deploy.runtime.runtime import KafkaRuntime
-from kctl.errors import Busy, ConnectionFailed, KctlError, NotHealthy, OperationFailed, Refused
+from kctl.errors import Busy, ConnectionFailed, ConnectionRefused, KctlError, NotHealthy, OperationFailed, Refused
+from kctl.features import facts
 from kctl.features.plan import ChangeType, FeaturePlan
 from kctl.restart.restart_run import NotFinished, RestartOptions, SystemClock
 from kctl.restart.steps import BrokerPhase
-from kctl.upgrade import finalize, record, run
+from kctl.upgrade import finalize, levels, record, run
 from kctl.upgrade.plan import rollback_change
 from kctl.upgrade.rolling import ChangedNode, RollingWork
 
@@ -160,3 +163,37 @@ def test_a_partial_change_is_not_reported_as_none(
         assert result.message == f"the rollback to 3.9.2 is unfinished: {failure.message}"
         assert result.hint is not None
         assert result.hint.endswith("run it again")
+
+
+def _brokers_report(monkeypatch: pytest.MonkeyPatch, *answers: KctlError | int) -> None:
+    """Let the brokers report this level of metadata.version, or not respond."""
+    rows = {node: answer if isinstance(answer, KctlError) else _apis(answer) for node, answer in enumerate(answers, 1)}
+    client = SimpleNamespace(metadata=lambda _topics: SimpleNamespace(brokers=rows))
+
+    @contextmanager
+    def live_cluster(_spec: object) -> Iterator[object]:
+        yield SimpleNamespace(client=lambda: client)
+
+    monkeypatch.setattr(levels, "live_cluster", live_cluster)
+    monkeypatch.setattr(facts, "fetch_api_versions", lambda *_: rows)
+
+
+def _apis(level: int) -> BrokerApis:
+    return BrokerApis({}, (Feature("metadata.version", 7, 33, level),), level)
+
+
+@pytest.mark.usefixtures("controller")
+def test_one_broker_that_responds_closes_the_way_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    refused = ConnectionRefused("nothing listens")
+    _brokers_report(monkeypatch, refused, 33)  # broker 1 is down and still listed; another tool raised the level
+    with pytest.raises(Refused, match=r"metadata.version is 33, and the release before supports 21"):
+        levels.check_way_back(HOST, "dev")
+    _brokers_report(monkeypatch, refused, 21)
+    levels.check_way_back(HOST, "dev")
+    record.set_phase(HOST, "dev", "finalizing")
+    levels.check_way_back(HOST, "dev")
+    _brokers_report(monkeypatch, refused, refused)
+    with pytest.raises(Refused, match="a finalization has begun"):
+        levels.check_way_back(HOST, "dev")
+    record.set_phase(HOST, "dev", "upgrading")
+    levels.check_way_back(HOST, "dev")
