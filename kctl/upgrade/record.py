@@ -28,6 +28,7 @@ from kctl.deploy.layout import (
 )
 from kctl.deploy.nodes import observe
 from kctl.errors import NotFound, Reason, Refused
+from kctl.upgrade.paths import check_path
 from kctl.upgrade.settings import (
     SettingChange,
     changed_text,
@@ -66,11 +67,12 @@ def current_upgrade(spec: ClusterSpec) -> Upgrade:
 def begin(host: Host, name: str, to: Release, max_levels: Mapping[str, int]) -> ClusterSpec:
     """Record the start of an upgrade, or other jars of the target of the upgrade in progress.
 
-    Raises Refused if another upgrade, or another phase, has begun in the meantime.
+    Raises Refused if another upgrade, or another phase, has begun or was finalized in the meantime.
     """
     with store.lock_cluster(name):
         spec = store.load(host, name)
         if spec.upgrade is None:
+            check_path(spec, to.version)  # again: another upgrade may have been finalized since the plan
             for node in spec.nodes:
                 host.remove_file(saved_path(spec, node))
             at = datetime.now(timezone.utc).isoformat(timespec="seconds").replace("+00:00", "Z")
