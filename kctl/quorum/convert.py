@@ -18,7 +18,7 @@ from kctl.deploy.data import find_cluster
 from kctl.deploy.host import Host, LocalHost
 from kctl.deploy.layout import BrokerNode, ClusterSpec, ControllerNode
 from kctl.deploy.store import lock_cluster
-from kctl.errors import ConnectionFailed, KctlError, NotSupported, OperationFailed, Reason, Refused
+from kctl.errors import ConnectionFailed, KctlError, NotSupported, OperationFailed, Reason, Refused, UsageError
 from kctl.features.apply import apply, check
 from kctl.features.facts import read_features
 from kctl.features.levels import KRAFT_VERSION
@@ -216,7 +216,7 @@ def carry_out(
     done: list[ConvertStep] = []
     try:
         return _carry_out(client, plan, options, reporter, host, done)
-    except (Refused, ConnectionFailed) as exc:  # both stand for "nothing was changed"
+    except (Refused, ConnectionFailed, UsageError) as exc:  # they stand for "nothing was changed"
         if not done:
             raise
         raise OperationFailed(
@@ -235,6 +235,8 @@ def _carry_out(
     done: list[ConvertStep],
 ) -> Conversion:
     """Carry out the steps, and add each to `done` once it has changed something."""
+    if ConvertStep.SETTINGS in plan.steps:
+        _new_settings(host, plan)  # a file that cannot be changed is an error before kraft.version changes
     if ConvertStep.FEATURE in plan.steps:
         reporter.update("raising kraft.version to 1")
         apply(client, _plan_feature(client), timeout_s=_FEATURE_S)
@@ -250,13 +252,17 @@ def _carry_out(
     return plan_conversion(client, host)
 
 
+def _new_settings(host: Host, plan: Conversion) -> dict[Path, str]:
+    """Return the new text of each file that still has static voters. Raises InvalidFile."""
+    files = [node.file for node in plan.nodes if node.file is not None]
+    return {file: with_bootstrap_servers(_read(host, file), plan.bootstrap_servers, source=str(file)) for file in files}
+
+
 def _write_settings(host: Host, plan: Conversion) -> None:
     assert plan.cluster is not None
     with lock_cluster(plan.cluster):
-        for node in plan.nodes:
-            if node.file is not None:
-                text = with_bootstrap_servers(_read(host, node.file), plan.bootstrap_servers, source=str(node.file))
-                host.write_file(node.file, text.encode())
+        for file, text in _new_settings(host, plan).items():
+            host.write_file(file, text.encode())
 
 
 def _restart(

@@ -12,7 +12,7 @@ from kctl.deploy.host import Host
 from kctl.deploy.layout import ClusterSpec, Release
 from kctl.deploy.nodes import observe
 from kctl.deploy.start import check_release
-from kctl.errors import ConnectionFailed, KctlError, OperationFailed, Refused
+from kctl.errors import ConnectionFailed, KctlError, OperationFailed, Refused, UsageError
 from kctl.restart.restart_run import NotFinished
 from kctl.restart.steps import BrokerPhase
 from kctl.upgrade.levels import check_way_back, highest_levels
@@ -78,7 +78,7 @@ class Progress:
 def as_unfinished(failure: KctlError, change: RollingChange, work: RollingWork, progress: Progress) -> KctlError:
     """Return NotFinished in place of an error that stands for "nothing was changed", if something was. Pure."""
     touched = any(node.result is not BrokerPhase.PENDING for node in work.changed_nodes.values())
-    if not (touched or progress.raised) or not isinstance(failure, (Refused, ConnectionFailed)):
+    if not (touched or progress.raised) or not isinstance(failure, (Refused, ConnectionFailed, UsageError)):
         return failure
     return NotFinished(
         f"the {change.purpose} is unfinished: {failure.message}",

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from kctl.base.address import Address
-from kctl.errors import AlreadyExists, ConnectionTimedOut, KctlError, NotAuthorized, OperationFailed, Refused
+from kctl.errors import (
+    AlreadyExists,
+    ConnectionTimedOut,
+    InvalidFile,
+    KctlError,
+    NotAuthorized,
+    OperationFailed,
+    Refused,
+)
 from kctl.protocol.codes import ErrorCode
 from kctl.protocol.quorum import Quorum, QuorumReplica
 from kctl.quorum import change as change_module
@@ -144,3 +154,19 @@ def test_a_refused_restart_after_a_change_is_a_failure(
     assert (error.value.exit_code, error.value.hint) == (5, "find the cause\nrun the same command again to continue")
     with pytest.raises(Refused, match=r"^cannot be stopped now"):
         convert.carry_out(client, conversion(ConvertStep.RESTART), options, progress)
+
+
+def test_a_file_that_cannot_be_changed_is_found_before_the_level_is_raised(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A key with an escape, which Java reads and kctl does not rewrite."""
+    files = [tmp_path / "1.properties", tmp_path / "2.properties"]
+    files[0].write_text("controller.quorum.voters=1@a:1\n")
+    files[1].write_text("controller\\u002equorum.voters=1@a:1\n")
+    monkeypatch.setattr(convert, "apply", lambda *_args, **_options: pytest.fail("the level was raised"))
+    nodes = tuple(ConvertNode(n, "controller", VoterSource.STATIC, None, file) for n, file in enumerate(files, 1))
+    plan = replace(conversion(*ConvertStep), nodes=nodes)
+    anything: Any = SimpleNamespace(update=lambda *_: None)
+    with pytest.raises(InvalidFile, match="cannot find the line"):
+        convert.carry_out(anything, plan, anything, anything)
+    assert files[0].read_text() == "controller.quorum.voters=1@a:1\n"

@@ -18,7 +18,16 @@ from kctl.deploy.host import LocalHost
 from kctl.deploy.layout import Release
 from kctl.deploy.layout_request import LayoutRequest
 from kctl.deploy.runtime.runtime import KafkaRuntime
-from kctl.errors import Busy, ConnectionFailed, ConnectionRefused, KctlError, NotHealthy, OperationFailed, Refused
+from kctl.errors import (
+    Busy,
+    ConnectionFailed,
+    ConnectionRefused,
+    InvalidFile,
+    KctlError,
+    NotHealthy,
+    OperationFailed,
+    Refused,
+)
 from kctl.features import facts
 from kctl.features.plan import ChangeType, FeaturePlan
 from kctl.restart.restart_run import NotFinished, RestartOptions, SystemClock
@@ -143,6 +152,7 @@ def test_a_rollback_looks_again_under_the_lock(monkeypatch: pytest.MonkeyPatch) 
     [
         (Refused("another kctl"), BrokerPhase.DONE, False, NotFinished),
         (ConnectionFailed("no broker"), BrokerPhase.STOPPING, False, NotFinished),
+        (InvalidFile("cluster.json is damaged"), BrokerPhase.DONE, False, NotFinished),
         (Refused("another kctl"), BrokerPhase.PENDING, False, Refused),
         (Busy("another kctl"), BrokerPhase.PENDING, True, NotFinished),
         (NotHealthy("did not stay healthy"), BrokerPhase.DONE, False, NotHealthy),
