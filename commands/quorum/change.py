@@ -90,7 +90,7 @@ def _change(inv: Invocation, plan: Callable[[ClusterClient], VoterChange], *, dr
 def _facts(change: VoterChange) -> dict[str, dict[str, object]]:
     steps = tuple(step.value for step in change.steps)
     address = None if change.address is None else str(change.address)
-    controller = {"directory id": change.directory_id, "address": address, "steps": steps}
+    controller: dict[str, object] = {"directory id": change.directory_id, "address": address, "steps": steps}
     return {f"controller {change.node_id}": controller,
             "the metadata quorum": {"voters": change.voters}}  # fmt: skip
 

@@ -115,5 +115,5 @@ DENIED = CertificateRejected("c:1 requires a client certificate")
 )  # fmt: skip
 def test_a_controller_that_rejects_kctl_is_not_said_to_have_no_leader(answers: list[Any], message: str) -> None:
     servers = [Address("a", 1), Address("b", 1)]
-    leaders = {each.leader_id for each in answers if each is LED}
+    leaders = [2 for each in answers if each is LED]
     assert controllers._problem(servers, dict(zip(servers, answers, strict=True)), leaders) == message

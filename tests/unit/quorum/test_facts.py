@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kctl.base.deadline import Deadline
 from kctl.errors import ConnectionTimedOut, KctlError
 from kctl.protocol.quorum import Quorum
 from kctl.quorum import facts
@@ -37,7 +38,7 @@ def test_brokers_that_hang_are_not_called_a_quorum_without_a_leader(
     def describe(_client: object) -> Quorum:
         answer = pending.pop(0)
         if not pending:
-            monkeypatch.setattr(facts.Deadline, "expired", property(lambda _self: True))
+            monkeypatch.setattr(Deadline, "expired", property(lambda _self: True))
         if isinstance(answer, KctlError):
             raise answer
         return answer
