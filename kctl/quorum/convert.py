@@ -94,14 +94,14 @@ class Conversion:
 
 
 def plan_conversion(client: ClusterClient, host: Host | None = None) -> Conversion:
-    """Plan the conversion. Raises NotSupported (ZooKeeper, a node before Kafka 3.9), Refused (a voter is down)."""
+    """Plan the conversion. Raises NotSupported (ZooKeeper, a node before Kafka 4.1), Refused (a voter is down)."""
     host = host or LocalHost()
     facts = read_facts(client, watch=True)
     if facts.kraft_version is None:
         raise Refused("no broker reports its features", hint="see `kctl broker list`", reason=Reason.UNREADABLE)
     if not facts.quorum.nodes:
         raise NotSupported(
-            "the cluster cannot have dynamic voters", hint="upgrade to Kafka 3.9 or later",
+            "the cluster cannot have dynamic voters", hint="upgrade to Kafka 4.1 or later",
             reason=Reason.VERSION_UNSUPPORTED,
         )  # fmt: skip
     if facts.kraft_version < 1:

@@ -16,6 +16,7 @@ from kctl.errors import (
     InvalidFile,
     KctlError,
     NotAuthorized,
+    NotSupported,
     OperationFailed,
     Refused,
 )
@@ -170,3 +171,13 @@ def test_a_file_that_cannot_be_changed_is_found_before_the_level_is_raised(
     with pytest.raises(InvalidFile, match="cannot find the line"):
         convert.carry_out(anything, plan, anything, anything)
     assert files[0].read_text() == "controller.quorum.voters=1@a:1\n"
+
+
+def test_the_hint_names_the_first_release_that_converts_voters(monkeypatch: pytest.MonkeyPatch) -> None:
+    """KAFKA-16538: 3.9 and 4.0 have dynamic voters, and cannot convert static ones."""
+    anything: Any = None
+    quorum = SimpleNamespace(nodes=())
+    monkeypatch.setattr(convert, "read_facts", lambda *_, **__: SimpleNamespace(kraft_version=0, quorum=quorum))
+    with pytest.raises(NotSupported) as error:
+        convert.plan_conversion(anything)
+    assert error.value.hint == "upgrade to Kafka 4.1 or later"
