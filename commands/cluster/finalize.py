@@ -46,7 +46,7 @@ def finalize(ctx: typer.Context, name: Name, broker_timeout: BrokerTimeout = "10
     result, failure = carry_out(
         plan, change, options, lambda work, progress: carry_out_finalization(change, feature_plan, work, progress)
     )
-    inv.emit(result, lambda: result_tables(result) if plan.protocol is not None else [], changed=True)
+    inv.emit(result, lambda: result_tables(result) if plan.protocol is not None else [], changed=result.changed)
     if failure is not None:
         raise failure
     for line in finalized_lines(plan):

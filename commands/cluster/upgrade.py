@@ -196,7 +196,7 @@ def carry_out(
     from kctl.deploy.host import LocalHost
     from kctl.restart.restart_run import SystemClock
     from kctl.upgrade.rolling import RollingWork
-    from kctl.upgrade.run import Progress, result_of
+    from kctl.upgrade.run import Progress, as_unfinished, result_of
 
     failure: KctlError | None = None
     clock = SystemClock()
@@ -207,7 +207,7 @@ def carry_out(
             try:
                 work_on(work, progress)
             except KctlError as exc:
-                failure = exc
+                failure = as_unfinished(exc, change, work, progress)
     return result_of(plan, work, progress, began), failure
 
 

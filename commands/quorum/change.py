@@ -8,6 +8,7 @@ import typer
 
 from kctl.base.outcomes import ItemResult
 from kctl.commands.terminal import output
+from kctl.commands.terminal.interrupts import note_when_interrupted
 from kctl.commands.terminal.invocation import Invocation, invocation
 from kctl.commands.terminal.output import Column, Table, jsonable
 
@@ -82,14 +83,19 @@ def _change(inv: Invocation, plan: Callable[[ClusterClient], VoterChange], *, dr
         # Plan again after the confirmation: another voter may have died, or another operator changed the voters.
         basis = Basis(_facts(change), lambda: _facts(plan(client)))
         inv.confirm(_question(change, client.target.name), target=client.target, basis=basis)
-        with output.progress("changing the voters") as bar:
+        unfinished = (
+            f"the change of controller {change.node_id} may be unfinished: run the same command again to continue"
+        )
+        with note_when_interrupted(unfinished), output.progress("changing the voters") as bar:
             carry_out(client, change, timeout_s=inv.timeout_s(60), progress=bar)
     _emit(inv, change, done)
 
 
 def _facts(change: VoterChange) -> dict[str, dict[str, object]]:
     steps = tuple(step.value for step in change.steps)
-    return {f"controller {change.node_id}": {"directory id": change.directory_id, "steps": steps},
+    address = None if change.address is None else str(change.address)
+    controller: dict[str, object] = {"directory id": change.directory_id, "address": address, "steps": steps}
+    return {f"controller {change.node_id}": controller,
             "the metadata quorum": {"voters": change.voters}}  # fmt: skip
 
 

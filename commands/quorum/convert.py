@@ -8,7 +8,7 @@ import typer
 
 from kctl.base.outcomes import ItemResult
 from kctl.commands.terminal import output
-from kctl.commands.terminal.interrupts import interrupt_when_terminated
+from kctl.commands.terminal.interrupts import note_when_interrupted
 from kctl.commands.terminal.invocation import Invocation, invocation
 from kctl.commands.terminal.output import Column, Table, jsonable
 
@@ -51,7 +51,8 @@ def convert(
         basis = Basis(_facts(plan), lambda: _facts(plan_conversion(client)))
         question = f"Convert the voters of {client.target.name}: kctl {steps}. Continue?"
         inv.confirm(question, target=client.target, basis=basis)
-        with interrupt_when_terminated(), output.progress("converting the voters") as bar:
+        unfinished = "the conversion is unfinished: run the same command again to continue"
+        with note_when_interrupted(unfinished), output.progress("converting the voters") as bar:
             left = carry_out(client, plan, RestartOptions(broker_timeout_s=inv.timeout_s(600)), TerminalReporter(bar))
     _emit(inv, left, ItemResult.ALTERED)
     _note_remaining(left)

@@ -6,6 +6,8 @@ import signal
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 
+from kctl.commands.terminal import output
+
 
 @contextmanager
 def interrupt_when_terminated() -> Iterator[None]:
@@ -16,6 +18,17 @@ def interrupt_when_terminated() -> Iterator[None]:
 
     with _handled((signal.SIGTERM, signal.SIGHUP), interrupt):
         yield
+
+
+@contextmanager
+def note_when_interrupted(line: str) -> Iterator[None]:
+    """Raise KeyboardInterrupt as `interrupt_when_terminated`, after a note of what is left and how to resume."""
+    with interrupt_when_terminated():
+        try:
+            yield
+        except KeyboardInterrupt:
+            output.note(line)
+            raise
 
 
 @contextmanager

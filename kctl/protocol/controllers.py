@@ -232,10 +232,21 @@ def _problem(
     down = [str(server) for server in servers if server not in answers or isinstance(answers[server], _DOWN)]
     if len(down) == len(servers):
         return f"no controller responds ({', '.join(down)})"
-    count = len(servers) - len(down)
+    # E.g. a login that fails: such a controller may even be the active one.
+    unread = [
+        f"{server} cannot be asked ({answer.message})"
+        for server, answer in answers.items()
+        if isinstance(answer, KctlError) and not isinstance(answer, _DOWN)
+    ]
+    count = len(servers) - len(down) - len(unread)
+    if not count:
+        return "; ".join([f"{' and '.join(down)} do{'es' if len(down) == 1 else ''} not respond"] * bool(down) + unread)
     responding = f"{count} of {counted(len(servers), 'controller')} respond{'s' if count == 1 else ''}"
     if leaders:
         names = ", ".join(map(str, sorted(leaders)))
-        return f"{responding}; the last leader that they know, controller {names}, does not respond as the leader"
-    silent = f", {' and '.join(down)} do{'es' if len(down) == 1 else ''} not" if down else ", but have no leader"
-    return f"{responding}{silent}"
+        known = f"; the last leader that they know, controller {names}, does not respond as the leader"
+    elif down:
+        known = f", {' and '.join(down)} do{'es' if len(down) == 1 else ''} not"
+    else:
+        known = "" if unread else ", but have no leader"
+    return "; ".join([f"{responding}{known}", *unread])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from kctl.base.deadline import Deadline
 from kctl.deploy.waiting import NoProgress, ProgressReporter
-from kctl.errors import ConnectionFailed, KctlError, OperationFailed, OutcomeUnknown
+from kctl.errors import ConnectionFailed, KctlError, OperationFailed, OutcomeUnknown, Reason
 from kctl.protocol.codes import ErrorCode
 from kctl.protocol.message_classes import request_class
 from kctl.protocol.quorum import Quorum, describe_quorum
@@ -24,6 +24,8 @@ _POLL_S = 0.2
 _READ_S = 5.0
 # A new leader rejects changes until it has committed a record of its epoch, and one change waits for another one.
 _RETRIABLE = frozenset({ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_CONTROLLER})
+# The answer to a repetition if an earlier request, whose answer was lost, was applied.
+_APPLIED = {VoterStep.ADD: ErrorCode.DUPLICATE_VOTER, VoterStep.REMOVE: ErrorCode.VOTER_NOT_FOUND}
 _PAST = {VoterStep.ADD: "added", VoterStep.STOP: "stopped", VoterStep.REMOVE: "removed from the voters"}
 
 
@@ -77,23 +79,43 @@ def _await_leader(client: ClusterClient, stopped: int, deadline: Deadline) -> No
 
 
 def _change_voters(client: ClusterClient, change: VoterChange, step: VoterStep, deadline: Deadline) -> None:
-    """Send the change, and wait until the leader reports the planned voters."""
+    """Send the change, and wait until it is committed.
+
+    A leader lists new voters as soon as they are in its log, so the list is no proof: a majority of them may be down,
+    and another leader may drop the record. After a lost answer, the change is sent again. A leader that has committed
+    it answers that the voter already is one, or is none (AddVoterHandler, RemoveVoterHandler).
+    """
     problem = _send_voters(client, change, step, deadline)
-    while (voters := _voters(client)) != set(change.voters_after):
+    cause = problem
+    while True:
+        voters = _voters(client)
+        if problem is None and voters == set(change.voters_after):
+            return
         if deadline.expired:
             state = "unknown" if voters is None else ", ".join(map(str, sorted(voters)))
-            cause = f": {problem.message}" if problem is not None else ""
-            raise OperationFailed(
-                f"outcome unknown{cause}; the voters are {state}",
-                hint="check the voters with `kctl quorum status`, then run the same command again",
-            )
+            pending = ", which may not be committed" if problem is not None and voters != set(change.voters) else ""
+            raise _outcome_unknown(cause, f"the voters are {state}{pending}")
         time.sleep(_POLL_S)
-        if problem is not None and voters == set(change.voters):  # not applied, so that it can be sent again
-            problem = _send_voters(client, change, step, deadline)
+        if problem is not None and voters in (set(change.voters), set(change.voters_after)):
+            cause = problem
+            problem = _send_voters(client, change, step, deadline, before=problem)
 
 
-def _send_voters(client: ClusterClient, change: VoterChange, step: VoterStep, deadline: Deadline) -> KctlError | None:
-    """Send the change. Return why it may not have been applied; raise an error that a repetition does not fix."""
+def _outcome_unknown(cause: KctlError | None, state: str) -> OperationFailed:
+    return OperationFailed(
+        f"outcome unknown{f': {cause.message}' if cause is not None else ''}; {state}",
+        hint="check the voters with `kctl quorum status`, then run the same command again",
+        reason=Reason.OUTCOME_UNKNOWN,
+    )
+
+
+def _send_voters(
+    client: ClusterClient, change: VoterChange, step: VoterStep, deadline: Deadline, *, before: KctlError | None = None
+) -> KctlError | None:
+    """Send the change. Return why it may not have been applied; raise an error that a repetition does not fix.
+
+    before: why an earlier request may not have been applied. If it was applied since, that is no error.
+    """
     from kctl.protocol.client import error_for
 
     timeout_s = max(1.0, deadline.left_s)
@@ -101,11 +123,13 @@ def _send_voters(client: ClusterClient, change: VoterChange, step: VoterStep, de
         answer = client.send_to_quorum(_request(client, change, step, timeout_s), timeout_s=timeout_s)
     except (ConnectionFailed, OutcomeUnknown) as exc:  # a leader that removes itself resigns
         return exc
-    if not answer.error_code:
+    if not answer.error_code or (before is not None and answer.error_code == _APPLIED[step]):
         return None
     error = error_for(answer.error_code, answer.error_message, subject=f"controller {change.node_id}")
     if answer.error_code in _RETRIABLE:
         return error
+    if before is not None:  # the earlier request may still be applied
+        raise _outcome_unknown(before, error.message)
     raise error
 
 

@@ -18,14 +18,16 @@ from kctl.deploy.data import find_cluster
 from kctl.deploy.host import Host, LocalHost
 from kctl.deploy.layout import BrokerNode, ClusterSpec, ControllerNode
 from kctl.deploy.store import lock_cluster
-from kctl.errors import KctlError, NotSupported, OperationFailed, Reason, Refused
+from kctl.errors import ConnectionFailed, KctlError, NotSupported, OperationFailed, Reason, Refused, UsageError
 from kctl.features.apply import apply, check
 from kctl.features.facts import read_features
 from kctl.features.levels import KRAFT_VERSION
 from kctl.features.plan import FeaturePlan, plan_upgrade
 from kctl.quorum.facts import QuorumFacts, read_facts
 from kctl.quorum.node_settings import Settings, read_controller_settings, read_settings
+from kctl.restart.journals import find_unfinished
 from kctl.restart.own_restart import restart_own
+from kctl.restart.plan import read_unfinished
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
@@ -49,6 +51,9 @@ class ConvertStep(str, Enum):
     FEATURE = "kraft.version"
     SETTINGS = "settings"
     RESTART = "restart"
+
+
+_PAST = {ConvertStep.FEATURE: "kraft.version is 1 now", ConvertStep.SETTINGS: "the settings are written"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +94,14 @@ class Conversion:
 
 
 def plan_conversion(client: ClusterClient, host: Host | None = None) -> Conversion:
-    """Plan the conversion. Raises NotSupported (ZooKeeper, a node before Kafka 3.9), Refused (a voter is down)."""
+    """Plan the conversion. Raises NotSupported (ZooKeeper, a node before Kafka 4.1), Refused (a voter is down)."""
     host = host or LocalHost()
     facts = read_facts(client, watch=True)
     if facts.kraft_version is None:
         raise Refused("no broker reports its features", hint="see `kctl broker list`", reason=Reason.UNREADABLE)
     if not facts.quorum.nodes:
         raise NotSupported(
-            "the cluster cannot have dynamic voters", hint="upgrade to Kafka 3.9 or later",
+            "the cluster cannot have dynamic voters", hint="upgrade to Kafka 4.1 or later",
             reason=Reason.VERSION_UNSUPPORTED,
         )  # fmt: skip
     if facts.kraft_version < 1:
@@ -107,6 +112,7 @@ def plan_conversion(client: ClusterClient, host: Host | None = None) -> Conversi
     to_change = [each.node_id for each in nodes if not each.is_done]
     steps = [ConvertStep.FEATURE] if facts.kraft_version < 1 else []
     if spec is not None and to_change:
+        _refuse_other_run(facts.cluster_id)  # before kraft.version changes: the restart would be refused after it
         steps += [ConvertStep.SETTINGS] if any(each.file is not None for each in nodes) else []
         steps += [ConvertStep.RESTART]
     return Conversion(
@@ -138,6 +144,13 @@ def _require_all_voters(facts: QuorumFacts) -> None:
             hint="start it first; see `kctl quorum status`",
             reason=Reason.NOT_READY,
         )
+
+
+def _refuse_other_run(cluster_id: str) -> None:
+    """Raise Refused if nodes of the cluster are being restarted for another purpose, Busy if kctl does it now."""
+    path = find_unfinished(cluster_id)
+    if path is not None:
+        read_unfinished(path, None)
 
 
 def _servers(facts: QuorumFacts) -> str:
@@ -200,26 +213,56 @@ def carry_out(
     Raises the error of the controller, Refused, NotFinished (a node did not restart), OperationFailed.
     """
     host = host or LocalHost()
+    done: list[ConvertStep] = []
+    try:
+        return _carry_out(client, plan, options, reporter, host, done)
+    except (Refused, ConnectionFailed, UsageError) as exc:  # they stand for "nothing was changed"
+        if not done:
+            raise
+        raise OperationFailed(
+            f"{' and '.join(_PAST[step] for step in done)}, but: {exc.message}",
+            hint="\n".join(line for line in (exc.hint, "run the same command again to continue") if line),
+            details=exc.details,
+        ) from exc
+
+
+def _carry_out(
+    client: ClusterClient,
+    plan: Conversion,
+    options: RestartOptions,
+    reporter: RestartReporter,
+    host: Host,
+    done: list[ConvertStep],
+) -> Conversion:
+    """Carry out the steps, and add each to `done` once it has changed something."""
+    if ConvertStep.SETTINGS in plan.steps:
+        _new_settings(host, plan)  # a file that cannot be changed is an error before kraft.version changes
     if ConvertStep.FEATURE in plan.steps:
         reporter.update("raising kraft.version to 1")
         apply(client, _plan_feature(client), timeout_s=_FEATURE_S)
+        done.append(ConvertStep.FEATURE)
     if plan.cluster is None:
         return plan_conversion(client, host)
     if ConvertStep.SETTINGS in plan.steps:
         reporter.update("writing the settings")
         _write_settings(host, plan)
+        done.append(ConvertStep.SETTINGS)
     if ConvertStep.RESTART in plan.steps:
         return _restart(client, plan, options, reporter, host)
     return plan_conversion(client, host)
 
 
+def _new_settings(host: Host, plan: Conversion) -> dict[Path, str]:
+    """Return the new text of each file that still has static voters. Raises InvalidFile."""
+    files = [node.file for node in plan.nodes if node.file is not None]
+    return {file: with_bootstrap_servers(_read(host, file), plan.bootstrap_servers, source=str(file)) for file in files}
+
+
 def _write_settings(host: Host, plan: Conversion) -> None:
     assert plan.cluster is not None
     with lock_cluster(plan.cluster):
-        for node in plan.nodes:
-            if node.file is not None:
-                text = with_bootstrap_servers(_read(host, node.file), plan.bootstrap_servers, source=str(node.file))
-                host.write_file(node.file, text.encode())
+        for file, text in _new_settings(host, plan).items():
+            host.write_file(file, text.encode())
 
 
 def _restart(

@@ -91,10 +91,14 @@ def read_facts(client: ClusterClient, *, watch: bool = False) -> QuorumFacts:
 
 
 def _quorum(client: ClusterClient) -> Quorum:
-    """Return the quorum. Waits a few seconds for the end of an election."""
+    """Return the quorum. Waits a few seconds for the end of an election.
+
+    Raises NoLeader, and ConnectionTimedOut if the brokers do not even describe their own settings.
+    """
     deadline = Deadline(_QUORUM_S)
-    cause: KctlError | None
+    problem: str | None = None
     while True:
+        cause: KctlError | None = None
         try:
             with client.ending_by(deadline):
                 quorum = describe_quorum(client)
@@ -102,15 +106,19 @@ def _quorum(client: ClusterClient) -> Quorum:
             # Brokers forward the request, and wait for a leader. A controller may still name a leader that died.
             if not (client.target.controllers or isinstance(exc, (ConnectionTimedOut, OperationFailed))):
                 raise
-            problem, cause = "the metadata quorum has no leader", exc
+            cause = exc
         else:
             if quorum is None:
                 raise NotSupported("the cluster uses ZooKeeper, which has no metadata quorum")
             if quorum.leader_id is not None:
                 return quorum
-            problem, cause = quorum.no_controller or "", None
+            problem = quorum.no_controller
         if deadline.expired:
-            raise NoLeader(problem, hint=NO_CONTROLLER_HINT, reason=Reason.NOT_READY) from cause
+            if problem is None and isinstance(cause, ConnectionTimedOut) and not client.target.controllers:
+                raise cause
+            raise NoLeader(
+                problem or "the metadata quorum has no leader", hint=NO_CONTROLLER_HINT, reason=Reason.NOT_READY
+            ) from cause
         time.sleep(_POLL_S)
 
 

@@ -122,7 +122,7 @@ def _steps(
         if down:
             command = f": kctl cluster start {cluster}" if cluster and not _lost(members) else ""
             steps.append(f"Start {_named(down)}{command}")
-        steps += _replacement_steps(_lost(members), voters)
+        steps += _replacement_steps(_lost(members), voters, nodes)
     return steps
 
 
@@ -147,9 +147,10 @@ def _endpoint_steps(members: Sequence[QuorumMember]) -> list[str]:
     ]
 
 
-def _replacement_steps(lost: Sequence[QuorumMember], voters: VoterSet) -> list[str]:
+def _replacement_steps(lost: Sequence[QuorumMember], voters: VoterSet, nodes: Sequence[NodeFiles]) -> list[str]:
     """Return how to replace voters that lost their log, while the others are a majority."""
     steps = []
+    with_partitions = {str(node.log_dir) for node in nodes if node.has_partitions}
     for member in lost:
         node = member.node_id
         steps.append(
@@ -159,14 +160,27 @@ def _replacement_steps(lost: Sequence[QuorumMember], voters: VoterSet) -> list[s
         if voters.kraft_version:
             steps.append(f"kctl quorum remove {node}")
         extra = " --no-initial-controllers" if voters.kraft_version else ""
-        steps.append(
-            f"Move its old log dir away, and format a new one: kafka-storage.sh format --cluster-id"
-            f" {voters.cluster_id} --config FILE{extra}"
-        )
+        away = "Move its old log dir away, and format a new one"
+        if member.status is NodeStatus.OTHER_CLUSTER:
+            steps.append(_foreign_step(member))
+            away = "Format the new folder"
+        elif member.log_dir in with_partitions:
+            steps.append(
+                f"{member.log_dir} also holds replicas of topics, which broker {node} must fetch again: make sure that"
+                " no partition has its only in-sync replica there. See `kctl topic describe`."
+            )
+        steps.append(f"{away}: kafka-storage.sh format --cluster-id {voters.cluster_id} --config FILE{extra}")
         steps.append(f"Start controller {node}, and wait until its lag is 0: kctl controller")
         if voters.kraft_version:
             steps.append(f"kctl quorum add {node}")
     return steps
+
+
+def _foreign_step(member: QuorumMember) -> str:
+    return (
+        f"Controller {member.node_id}: leave {member.log_dir} as it is, because it belongs to another cluster. Set"
+        " metadata.log.dir of the controller to a new folder."
+    )
 
 
 def _last_resort(members: Sequence[QuorumMember], voters: VoterSet, nodes: Sequence[NodeFiles]) -> list[str]:
@@ -186,7 +200,9 @@ def _last_resort(members: Sequence[QuorumMember], voters: VoterSet, nodes: Seque
             f", written {datetime.fromtimestamp(copy.log.last_timestamp_ms / 1000, timezone.utc):%Y-%m-%d %H:%M:%S} UTC"
         )
     need = voters.majority - len(_with(members, NodeStatus.INTACT))
-    chosen = sorted(lost, key=lambda member: member.log_dir != str(copy.log_dir))[:need]
+    chosen = sorted(
+        lost, key=lambda each: (each.log_dir != str(copy.log_dir), each.status is NodeStatus.OTHER_CLUSTER)
+    )[:need]
     epoch, end = position(copy)
     steps.append(
         f"Last resort, may lose metadata changes: give {counted(need, 'lost voter')} the copy of"
@@ -201,7 +217,8 @@ def _last_resort(members: Sequence[QuorumMember], voters: VoterSet, nodes: Seque
 
 
 def _copy_steps(member: QuorumMember, copy: NodeFiles, voters: VoterSet) -> list[str]:
-    target = member.log_dir or "LOG_DIR"
+    foreign = member.status is NodeStatus.OTHER_CLUSTER
+    target = "METADATA_LOG_DIR" if foreign else member.log_dir or "LOG_DIR"
     lines = [f"version=1, cluster.id={voters.cluster_id}, node.id={member.node_id}"]
     if member.directory_id is not None:
         lines.append(f"directory.id={member.directory_id}")
@@ -210,4 +227,4 @@ def _copy_steps(member: QuorumMember, copy: NodeFiles, voters: VoterSet) -> list
     if member.log_dir == str(copy.log_dir):
         replace = f"keep its own {folder}, which is the most complete, but move the file {QUORUM_STATE} away"
     write = f"write {target}/{META_PROPERTIES}, one setting per line: {', '.join(lines)}"
-    return [f"{who}: {replace}.", f"{who}: {write}"]
+    return [*([_foreign_step(member)] if foreign else []), f"{who}: {replace}.", f"{who}: {write}"]

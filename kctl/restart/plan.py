@@ -27,7 +27,9 @@ _BROKERS_HINT = (
 )
 _HOW_TO_END = {  # by the first word of the purpose of a run
     "rolling": "resume it with `kctl cluster restart {name} --rolling`, or discard it with --abandon",
-    "upgrade": "resume it with `kctl cluster upgrade {name}`, or go back with `kctl cluster rollback {name}`",
+    "upgrade": (
+        "resume it with `kctl cluster upgrade {name} --to {version}`, or go back with `kctl cluster rollback {name}`"
+    ),
     "rollback": "resume it with `kctl cluster rollback {name}`",
     "finalization": "resume it with `kctl cluster finalize {name}`",
 }
@@ -138,7 +140,9 @@ def read_unfinished(path: Path, selected: Collection[int] | None, *, purpose: st
     if state.purpose != purpose:
         raise Refused(
             f"an unfinished {state.purpose} of cluster {state.cluster} is restarting its nodes",
-            hint=_HOW_TO_END.get(state.purpose.partition(" ")[0], "finish it first").format(name=state.cluster),
+            hint=_HOW_TO_END.get(state.purpose.partition(" ")[0], "finish it first").format(
+                name=state.cluster, version=state.purpose.rpartition(" ")[2]
+            ),
             reason=Reason.RUN_STATE,
         )
     if selected is not None and set(selected) != set(state.brokers):

@@ -17,15 +17,15 @@ from kctl.deploy.health import target_of
 from kctl.deploy.host import Host
 from kctl.deploy.layout import BrokerNode, ClusterSpec, Upgrade
 from kctl.deploy.nodes import NodeProcess, observe
-from kctl.errors import KctlError, NotSupported, OperationFailed, Reason, Refused
-from kctl.features.apply import apply, check
+from kctl.errors import KctlError, OperationFailed, Reason, Refused
+from kctl.features.apply import apply, check, unchanged
 from kctl.features.facts import ClusterFeatures, read_features
 from kctl.features.levels import KRAFT_VERSION, METADATA_VERSION, levels_of_release
 from kctl.features.plan import FeatureChange, FeaturePlan, plan_upgrade
 from kctl.protocol.client import connect
 from kctl.upgrade.paths import line_of
 from kctl.upgrade.plan import finalization_purpose, id_on_disk, upgrade_change
-from kctl.upgrade.record import current_upgrade, end_upgrade, set_phase, to_new_protocol
+from kctl.upgrade.record import current_upgrade, end_upgrade, save_phase, set_phase, to_new_protocol
 from kctl.upgrade.rolling import (
     RollingChange,
     RollingWork,
@@ -79,8 +79,7 @@ def plan_finalization(host: Host, name: str) -> tuple[FinalizationPlan, FeatureP
     spec = store.load(host, name)
     upgrade = current_upgrade(spec)
     change = protocol_change(spec, id_on_disk(host, spec))
-    _refuse_rolling_back(spec, upgrade)
-    _refuse_forgotten(host, spec, upgrade)
+    _refuse_unready(host, spec)
     unfinished = unfinished_path(change)
     if unfinished is None:
         with live_cluster(spec) as cluster:
@@ -133,22 +132,45 @@ def carry_out_finalization(
     Raises Refused by the controller (nothing was changed), NotFinished, OperationFailed.
     """
     host, name = work.host, change.cluster
-    spec = set_phase(host, name, "finalizing")
-    upgrade = current_upgrade(spec)
     if feature_plan is not None:
         work.reporter.update("raising the features")
-        try:
+        _raise_features(host, name, feature_plan)
+        progress.raised = feature_plan.changed
+    else:
+        spec = set_phase(host, name, "finalizing", check=lambda now: _refuse_unready(host, now))
+        version = current_upgrade(spec).to.version
+        if holds_protocol(spec, version):
+            change_nodes(change, work)
             with connect(target_of(spec)) as client:
-                apply(client, feature_plan, timeout_s=_TIMEOUT_S)
-        except (Refused, NotSupported):
-            set_phase(host, name, "upgrading")
-            raise
-    elif holds_protocol(spec, upgrade.to.version):
-        change_nodes(change, work)
-        with connect(target_of(spec)) as client:
-            _check_protocol(client, line_of(upgrade.to.version))
+                _check_protocol(client, line_of(version))
     end_upgrade(host, name)
     progress.outcome = UpgradeOutcome.FINALIZED
+
+
+def _raise_features(host: Host, name: str, plan: FeaturePlan) -> None:
+    """Raise the features and read them back.
+
+    The lock keeps a rollback from starting a node with the old release between the check and the new levels. The
+    question before may have waited for hours, so the nodes and the levels are checked again.
+    """
+    with store.lock_cluster(name):
+        spec = store.load(host, name)
+        _refuse_unready(host, spec)
+        with connect(target_of(spec)) as client:
+            unchanged(client, plan).check()
+            spec = save_phase(host, spec, "finalizing")
+            try:
+                apply(client, plan, timeout_s=_TIMEOUT_S)
+            except Refused:
+                save_phase(host, spec, "upgrading")
+                raise
+
+
+def _refuse_unready(host: Host, spec: ClusterSpec) -> None:
+    """Raise Refused if a rollback has begun, or a node does not run the target."""
+    upgrade = current_upgrade(spec)
+    _refuse_rolling_back(spec, upgrade)
+    _refuse_forgotten(host, spec, upgrade)
 
 
 def _plan_features(features: ClusterFeatures, version: str) -> FeaturePlan:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from kctl.cluster.api_versions import BrokerApis, fetch_api_versions
 from kctl.deploy import store
 from kctl.errors import ConnectionFailed, KctlError, Reason, Refused
+from kctl.features.facts import read_levels
 from kctl.upgrade.record import current_upgrade
 from kctl.upgrade.rolling import live_cluster
 
@@ -38,12 +40,6 @@ def _apis(client: ClusterClient) -> list[BrokerApis]:
     return answers
 
 
-def finalized_levels(client: ClusterClient) -> dict[str, int]:
-    """Return the finalized level of each feature, as the broker with the newest levels knows them."""
-    answers = sorted(_apis(client), key=lambda apis: apis.finalized_epoch or -1)
-    return {each.feature: each.finalized_version for each in answers[-1].features if each.finalized_version is not None}
-
-
 def raised_features(finalized: Mapping[str, int], max_levels: Mapping[str, int]) -> list[str]:
     """Return the features, as text, that the release before the upgrade does not support any more. Pure."""
     return [
@@ -56,18 +52,19 @@ def raised_features(finalized: Mapping[str, int], max_levels: Mapping[str, int])
 def check_way_back(host: Host, name: str) -> None:
     """Raise Refused if a rollback is not possible any more: the upgrade, or a part of it, was finalized.
 
-    While no broker responds, only the record counts, which knows a finalization by kctl, and no other tool.
+    While no broker responds, only the record counts, which knows a finalization by kctl, and no other tool. One broker
+    that responds is enough: an upgrade that goes wrong leaves others that are down and still listed.
     """
     spec = store.load(host, name)
     upgrade = current_upgrade(spec)
     problems = [f"{name} may use the inter-broker protocol of {upgrade.to.version}" for name in upgrade.raised]
     if spec.uses_kraft:
-        try:
-            with live_cluster(spec) as cluster:
-                problems += raised_features(finalized_levels(cluster.client()), upgrade.max_levels)
-        except ConnectionFailed:
-            if upgrade.phase == "finalizing":
-                problems.append("a finalization has begun, and no broker reports the levels of its features")
+        levels: Mapping[str, int] = {}
+        with suppress(ConnectionFailed), live_cluster(spec) as cluster:
+            levels = read_levels(cluster.client())
+        problems += raised_features(levels, upgrade.max_levels)
+        if not levels and upgrade.phase == "finalizing":
+            problems.append("a finalization has begun, and no broker reports the levels of its features")
     if problems:
         raise Refused(
             f"cluster {spec.name} cannot return to {spec.kafka_version}: {'; '.join(problems)}",

@@ -28,6 +28,7 @@ from kctl.deploy.layout import (
 )
 from kctl.deploy.nodes import observe
 from kctl.errors import NotFound, Reason, Refused
+from kctl.upgrade.paths import check_path
 from kctl.upgrade.settings import (
     SettingChange,
     changed_text,
@@ -66,11 +67,12 @@ def current_upgrade(spec: ClusterSpec) -> Upgrade:
 def begin(host: Host, name: str, to: Release, max_levels: Mapping[str, int]) -> ClusterSpec:
     """Record the start of an upgrade, or other jars of the target of the upgrade in progress.
 
-    Raises Refused if another upgrade, or another phase, has begun in the meantime.
+    Raises Refused if another upgrade, or another phase, has begun or was finalized in the meantime.
     """
     with store.lock_cluster(name):
         spec = store.load(host, name)
         if spec.upgrade is None:
+            check_path(spec, to.version)  # again: another upgrade may have been finalized since the plan
             for node in spec.nodes:
                 host.remove_file(saved_path(spec, node))
             at = datetime.now(timezone.utc).isoformat(timespec="seconds").replace("+00:00", "Z")
@@ -95,10 +97,20 @@ def check_resumable(spec: ClusterSpec, target: str) -> None:
     raise Refused(f"cluster {name} {doing}", hint=hint, reason=Reason.RUN_STATE)
 
 
-def set_phase(host: Host, name: str, phase: UpgradePhase) -> ClusterSpec:
+def set_phase(
+    host: Host, name: str, phase: UpgradePhase, *, check: Callable[[ClusterSpec], None] | None = None
+) -> ClusterSpec:
+    """Record the phase. check: raises an error if the phase may not begin now; called while the cluster is locked."""
     with store.lock_cluster(name):
         spec = store.load(host, name)
-        return _save(host, spec, replace(current_upgrade(spec), phase=phase))
+        if check is not None:
+            check(spec)
+        return save_phase(host, spec, phase)
+
+
+def save_phase(host: Host, spec: ClusterSpec, phase: UpgradePhase) -> ClusterSpec:
+    """Record the phase; only while holding the cluster's lock."""
+    return _save(host, spec, replace(current_upgrade(spec), phase=phase))
 
 
 def end_rollback(host: Host, name: str) -> ClusterSpec:
@@ -173,6 +185,8 @@ def to_new_protocol(host: Host, spec: ClusterSpec, node: Node) -> ClusterSpec:
     Here, the record comes first: a broker that may have used the new protocol must be known.
     """
     upgrade = current_upgrade(spec)
+    if upgrade.phase != "finalizing":  # a rollback has begun, and has found no broker with the new protocol
+        raise Refused(f"cluster {spec.name} is not being finalized any more", reason=Reason.RUN_STATE)
     raised = _save(host, spec, replace(upgrade, raised=tuple(sorted({*upgrade.raised, node.name}))))
     path = spec.config_path(node)
     host.write_file(path, without_protocol(_read_text(host, path)).encode())

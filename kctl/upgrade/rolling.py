@@ -74,6 +74,10 @@ class RollingWork:
     changed_nodes: dict[str, ChangedNode] = field(default_factory=dict)
     current: RestartRun | None = None
 
+    def record_phase(self, node: Node, phase: BrokerPhase) -> None:
+        """Record the phase of a server that no journal covers."""
+        self.changed_nodes[node.name] = ChangedNode(node.name, phase)
+
 
 def pending_nodes(host: Host, spec: ClusterSpec, change: RollingChange) -> list[Node]:
     """Return the nodes that still have to be changed, in the order of `ClusterSpec.nodes`."""
@@ -132,8 +136,9 @@ def change_nodes(change: RollingChange, work: RollingWork) -> None:
         for nodes in stages(pending, backwards=change.backwards):
             if _is_zookeeper(nodes[0]):
                 zookeepers = [node for node in nodes if isinstance(node, ZooKeeperNode)]
-                restart_zookeepers(work.host, spec, zookeepers, change.switch, work.options, work.reporter)
-                work.changed_nodes |= {node.name: ChangedNode(node.name, BrokerPhase.DONE) for node in nodes}
+                restart_zookeepers(
+                    work.host, spec, zookeepers, change.switch, work.options, work.reporter, work.record_phase
+                )
             else:
                 _restart(change, work, spec, nodes, None)
     names = ", ".join(node.name for node in pending_nodes(work.host, store.load(work.host, change.cluster), change))

@@ -12,7 +12,9 @@ from kctl.deploy.host import Host
 from kctl.deploy.layout import ClusterSpec, Release
 from kctl.deploy.nodes import observe
 from kctl.deploy.start import check_release
-from kctl.errors import OperationFailed
+from kctl.errors import ConnectionFailed, KctlError, OperationFailed, Refused, UsageError
+from kctl.restart.restart_run import NotFinished
+from kctl.restart.steps import BrokerPhase
 from kctl.upgrade.levels import check_way_back, highest_levels
 from kctl.upgrade.plan import UpgradePlan, finalization_purpose, upgrade_purpose
 from kctl.upgrade.record import begin, current_upgrade, end_rollback, set_phase
@@ -45,7 +47,8 @@ class UpgradeOutcome(str, Enum):
 class UpgradeResult:
     """The result of an upgrade, a rollback or a finalization.
 
-    nodes: the nodes that this process restarted. soak_ms: how long the health was watched; None if it was not.
+    nodes: the nodes of the runs of this process, restarted or not. soak_ms: how long the health was watched; None if
+    it was not.
     """
 
     cluster: str
@@ -59,15 +62,29 @@ class UpgradeResult:
 
     @property
     def changed(self) -> bool:
-        return bool(self.nodes) or self.outcome in {UpgradeOutcome.ROLLED_BACK, UpgradeOutcome.FINALIZED}
+        touched = any(node.result is not BrokerPhase.PENDING for node in self.nodes)
+        return touched or self.outcome in {UpgradeOutcome.ROLLED_BACK, UpgradeOutcome.FINALIZED}
 
 
 @dataclass
 class Progress:
-    """How far the work of this process came, for the result after a failure."""
+    """How far the work of this process came, for the result after a failure. raised: features have new levels."""
 
     outcome: UpgradeOutcome = UpgradeOutcome.NOT_FINISHED
+    raised: bool = False
     soak_ms: int | None = None
+
+
+def as_unfinished(failure: KctlError, change: RollingChange, work: RollingWork, progress: Progress) -> KctlError:
+    """Return NotFinished in place of an error that stands for "nothing was changed", if something was. Pure."""
+    touched = any(node.result is not BrokerPhase.PENDING for node in work.changed_nodes.values())
+    if not (touched or progress.raised) or not isinstance(failure, (Refused, ConnectionFailed, UsageError)):
+        return failure
+    return NotFinished(
+        f"the {change.purpose} is unfinished: {failure.message}",
+        hint="\n".join(line for line in (failure.hint, change.how_to_resume) if line),
+        details={**failure.details, "cause": failure.code},
+    )
 
 
 def carry_out_upgrade(change: RollingChange, to: Release, soak_s: float, work: RollingWork, progress: Progress) -> None:
@@ -97,7 +114,8 @@ def carry_out_rollback(change: RollingChange, work: RollingWork, progress: Progr
     check_way_back(host, change.cluster)
     discard_run(change.cluster_id, {upgrade_purpose(upgrade.to), finalization_purpose(upgrade.to)})
     unfinished_path(change)
-    set_phase(host, change.cluster, "rolling back")
+    # Again under the lock, which a finalization holds while it raises the features.
+    set_phase(host, change.cluster, "rolling back", check=lambda _: check_way_back(host, change.cluster))
     change_nodes(change, work)
     _check_releases(host, end_rollback(host, change.cluster))
     progress.outcome = UpgradeOutcome.ROLLED_BACK

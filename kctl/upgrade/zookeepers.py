@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from kctl.base.deadline import Deadline
 from kctl.deploy import health, lifecycle
@@ -12,6 +12,7 @@ from kctl.deploy.nodes import observe
 from kctl.deploy.waiting import wait_until
 from kctl.errors import TimedOut
 from kctl.restart.restart_run import RestartOptions, RestartReporter
+from kctl.restart.steps import BrokerPhase
 from kctl.upgrade.record import Switch, switch_node
 
 
@@ -22,10 +23,12 @@ def restart_zookeepers(
     switch: Switch,
     options: RestartOptions,
     reporter: RestartReporter,
+    on_phase: Callable[[ZooKeeperNode, BrokerPhase], None],
 ) -> None:
     """Stop, switch and start each server. Raises OperationFailed, TimedOut; then no other server is stopped.
 
-    A journal is not needed: a server that was left down is the first of the next run.
+    on_phase: called when the stop of a server begins, when its start begins, and when it is back. A journal is not
+    needed: a server that was left down is the first of the next run.
     """
     running = {process.node.name for process in observe(host, spec) if process.running}
     modes = health.ensemble_modes(spec)
@@ -33,10 +36,13 @@ def restart_zookeepers(
         if node.name in running:
             _await_ensemble(spec, options.broker_timeout_s, f"stop {node.name}")
             reporter.update(f"stopping {node.name}")
+            on_phase(node, BrokerPhase.STOPPING)
             lifecycle.stop_cluster(spec.name, nodes=[node.name], timeout_s=options.broker_timeout_s, host=host)
         reporter.update(f"starting {node.name}")
+        on_phase(node, BrokerPhase.STARTING)
         switch_node(host, spec.name, node.name, switch)
         lifecycle.start_cluster(spec.name, nodes=[node.name], timeout_s=options.broker_timeout_s, host=host)
+        on_phase(node, BrokerPhase.DONE)
         reporter.note(f"{node.name} is back")
     _await_ensemble(spec, options.broker_timeout_s, "continue")
 

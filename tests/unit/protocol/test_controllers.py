@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from fake_cluster import FakeCluster
+from kctl.base.address import Address
 from kctl.cluster.controller import of_quorum
-from kctl.errors import ConnectionRefused, ConnectionTimedOut, NotHealthy
+from kctl.errors import CertificateRejected, ConnectionRefused, ConnectionTimedOut, NotHealthy
 from kctl.protocol import controllers
 from kctl.protocol.codes import ApiKey
 from kctl.protocol.controllers import controller_settings
@@ -92,3 +93,27 @@ def test_the_leader_is_asked_itself(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(controllers, "_ask", ask)
     assert describe_quorum(_fake(controller_quorum_bootstrap_servers="a:1,a:2").client) is answer
+
+
+DOWN, VIEW = ConnectionRefused("refused"), controllers._View(None, {})
+LED = controllers._View(2, {})
+LAST_LEADER = "the last leader that they know, controller 2, does not respond as the leader"
+DENIED = CertificateRejected("c:1 requires a client certificate")
+
+
+@pytest.mark.parametrize(
+    ("answers", "message"),
+    [
+        ([DOWN, DOWN], "no controller responds (a:1, b:1)"),
+        ([VIEW, DOWN], "1 of 2 controllers responds, b:1 does not"),
+        ([VIEW, VIEW], "2 of 2 controllers respond, but have no leader"),
+        ([DENIED, DENIED], f"a:1 cannot be asked ({DENIED.message}); b:1 cannot be asked ({DENIED.message})"),
+        ([DOWN, DENIED], f"a:1 does not respond; b:1 cannot be asked ({DENIED.message})"),
+        ([VIEW, DENIED], f"1 of 2 controllers responds; b:1 cannot be asked ({DENIED.message})"),
+        ([LED, DENIED], f"1 of 2 controllers responds; {LAST_LEADER}; b:1 cannot be asked ({DENIED.message})"),
+    ],
+)  # fmt: skip
+def test_a_controller_that_rejects_kctl_is_not_said_to_have_no_leader(answers: list[Any], message: str) -> None:
+    servers = [Address("a", 1), Address("b", 1)]
+    leaders = [2 for each in answers if each is LED]
+    assert controllers._problem(servers, dict(zip(servers, answers, strict=True)), leaders) == message

@@ -147,6 +147,22 @@ def test_a_voter_that_cannot_vote(name: str, three: list[Path]) -> None:
         report.require_healthy()
 
 
+def test_the_log_dir_of_another_cluster_is_left_alone(three: list[Path]) -> None:
+    for log_dir in three[1:]:
+        _replace_setting("cluster.id", "other-{}")(log_dir)
+    for report in (_diagnose(*three), _diagnose(three[0], three[0], write_log_dir(three[0].parent / "x", 2), three[2])):
+        of_foreign = [step for step in report.next_steps if str(three[1]) in step or str(three[2]) in step]
+        assert len(of_foreign) == 1
+        assert "as it is, because it belongs to another cluster" in of_foreign[0]
+
+
+def test_replicas_in_the_log_dir_of_a_lost_voter_are_mentioned(three: list[Path]) -> None:
+    _replace_setting("directory.id", directory_id(9))(three[2])
+    assert not any("replicas of topics" in step for step in _diagnose(*three).next_steps)
+    (three[2] / "orders-0").mkdir()
+    assert any(f"{three[2]} also holds replicas of topics" in step for step in _diagnose(*three).next_steps)
+
+
 def test_all_logs_are_empty(three: list[Path]) -> None:
     """A new cluster; or all controllers lost their log, if partitions of topics are left."""
     for log_dir in three:

@@ -133,3 +133,19 @@ def test_a_run_that_was_begun_all_the_same_comes_to_its_end() -> None:
 def test_who_can_elect(highest: int | None, why: str | None) -> None:
     client = SimpleNamespace(api_version=lambda key: highest if key == 43 else 9)
     assert why_no_election(client) == why  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("purpose", "command"),
+    [
+        ("upgrade to 4.4.0", "kctl cluster upgrade dev --to 4.4.0"),
+        ("rollback to 3.9.2", "kctl cluster rollback dev"),
+        ("finalization of 4.4.0", "kctl cluster finalize dev"),
+    ],
+)
+def test_the_hint_names_a_command_that_resumes_the_other_run(purpose: str, command: str) -> None:
+    with journals.begin("dev", "cluster-id", list(BROKERS.values()), purpose) as journal:
+        path = journal.path
+    with pytest.raises(Refused) as refusal:
+        read_unfinished(path, None)
+    assert f"`{command}`" in (refusal.value.hint or "")

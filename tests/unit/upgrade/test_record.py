@@ -146,3 +146,11 @@ def test_raised_features_end_the_way_back(
     finalized: dict[str, int], max_levels: dict[str, int], expected: list[str]
 ) -> None:
     assert raised_features(finalized, max_levels) == expected
+
+
+def test_an_upgrade_that_was_finalized_during_the_question_is_not_undone(spec: ClusterSpec) -> None:
+    record.begin(HOST, "dev", TO, {})
+    record.end_upgrade(HOST, "dev")
+    with pytest.raises(Refused, match=r"runs Kafka 4.4.0, and cannot be downgraded to 4.3.1"):
+        record.begin(HOST, spec.name, Release("4.3.1", Path("/other/libs")), {})
+    assert store.load(HOST, "dev").upgrade is None
