@@ -28,7 +28,7 @@ def convert(
 ) -> None:
     """Convert static voters (controller.quorum.voters) to dynamic ones.
 
-    Raises the feature kraft.version to 1, which cannot be lowered again. Then each node needs
+    Raises the feature kraft.version to 1, which cannot be lowered afterwards. Then each node needs
     controller.quorum.bootstrap.servers in place of controller.quorum.voters, and a restart. kctl does this in clusters
     that it set up. In other clusters, it lists the nodes. Run the same command again to resume. Requires Kafka 4.1.
 

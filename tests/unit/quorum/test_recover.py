@@ -73,7 +73,9 @@ def test_voters_that_are_down_are_to_be_started(three: list[Path]) -> None:
     assert report.verdict is ElectionVerdict.ELECTABLE
     assert _kinds(report) == [("not_running", "problem", f"controller {node}") for node in (2, 3)]
     assert report.next_steps == ("Start controllers 2 and 3",)
-    with pytest.raises(NotHealthy, match="a leader can be elected when 2 voters run; 1 of the 3 that can vote is running"):
+    with pytest.raises(
+        NotHealthy, match="a leader can be elected when 2 voters run; 1 of the 3 that can vote is running"
+    ):
         report.require_healthy()
 
 
