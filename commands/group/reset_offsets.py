@@ -54,7 +54,11 @@ class ResetArguments:
     expect: Annotated[int | None, EXPECT] = None
     topic: Annotated[list[str] | None, TOPIC] = None
     all_topics: Annotated[
-        bool, typer.Option("--all-topics", help="All topics with offsets; of streams groups, the input topics.")
+        bool,
+        typer.Option(
+            "--all-topics",
+            help="All topics with offsets; share groups: all subscribed topics; streams groups: the input topics.",
+        ),
     ] = False
     to_earliest: Annotated[bool, typer.Option("--to-earliest", help="Reset to the log start offset.")] = False
     to_latest: Annotated[bool, typer.Option("--to-latest", help="Reset to the log end offset.")] = False

@@ -121,13 +121,13 @@ def edit_for(broker: int, after: Mapping[str, bool], configs: Mapping[str, Confi
 
 
 def warnings_of(broker: int, after: Mapping[str, bool], log_dirs: Mapping[int, Sequence[LogDir]]) -> list[str]:
-    """Return what new topics can still have if this broker receives nothing. Pure."""
+    """Return a warning if the change limits the replicas of new topics. Pure."""
     own = [replace(each, cordoned=after.get(each.path, False)) for each in log_dirs[broker]]
     if not is_cordoned(own):
         return []
     receiving = sorted(node for node, each in log_dirs.items() if node != broker and not is_cordoned(each))
     if not receiving:
-        return ["no broker receives new replicas any more: topics and partitions cannot be created"]
+        return ["no broker receives new replicas: topics and partitions can no longer be created"]
     if len(receiving) > _ENOUGH:
         return []
     nodes = ", ".join(map(str, receiving))

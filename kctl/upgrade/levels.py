@@ -1,4 +1,4 @@
-"""Feature levels (KRaft, KIP-584) that decide whether the way back is open."""
+"""Feature levels (KRaft, KIP-584) that decide whether a rollback is possible."""
 
 from __future__ import annotations
 
@@ -45,18 +45,18 @@ def finalized_levels(client: ClusterClient) -> dict[str, int]:
 
 
 def raised_features(finalized: Mapping[str, int], max_levels: Mapping[str, int]) -> list[str]:
-    """Return the features, as text, that the release before the upgrade does not support any more. Pure."""
+    """Return the features, as text, whose level the previous release does not support. Pure."""
     return [
-        f"{feature} is {level}, and the release before supports {max_levels.get(feature, 0)}"
+        f"{feature} is {level}, but the previous release supports at most {max_levels.get(feature, 0)}"
         for feature, level in sorted(finalized.items())
         if level > max_levels.get(feature, 0)
     ]
 
 
 def check_way_back(host: Host, name: str) -> None:
-    """Raise Refused if a rollback is not possible any more: the upgrade, or a part of it, was finalized.
+    """Raise Refused if a rollback is no longer possible: the upgrade, or a part of it, was finalized.
 
-    While no broker responds, only the record counts, which knows a finalization by kctl, and no other tool.
+    If no broker responds, only the record is checked, which has a finalization by kctl, but not by other tools.
     """
     spec = store.load(host, name)
     upgrade = current_upgrade(spec)
@@ -67,7 +67,7 @@ def check_way_back(host: Host, name: str) -> None:
                 problems += raised_features(finalized_levels(cluster.client()), upgrade.max_levels)
         except ConnectionFailed:
             if upgrade.phase == "finalizing":
-                problems.append("a finalization has begun, and no broker reports the levels of its features")
+                problems.append("the finalization has started, and no broker reports the feature levels")
     if problems:
         raise Refused(
             f"cluster {spec.name} cannot return to {spec.kafka_version}: {'; '.join(problems)}",
