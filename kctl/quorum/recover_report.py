@@ -153,7 +153,8 @@ def _replacement_steps(lost: Sequence[QuorumMember], voters: VoterSet) -> list[s
     for member in lost:
         node = member.node_id
         steps.append(
-            f"Controller {node}: if its data is on an unmounted disk or in a backup, restore the log dir, and start it."
+            f"Controller {node}: if its latest data still exists, e.g. on an unmounted disk, restore the log dir and start"
+            " the controller. Do not restore an older copy: committed metadata can be lost."
             " Otherwise keep the controller stopped until the others have a leader, then replace it:"
         )
         if voters.kraft_version:
@@ -172,8 +173,8 @@ def _replacement_steps(lost: Sequence[QuorumMember], voters: VoterSet) -> list[s
 def _last_resort(members: Sequence[QuorumMember], voters: VoterSet, nodes: Sequence[NodeFiles]) -> list[str]:
     lost = _lost(members)
     search = (
-        f"Look for the lost log dirs of {_named(lost)} first: an unmounted disk, a backup, a snapshot of the"
-        " volume. A voter with its own complete log dir needs nothing else."
+        f"Look for the lost log dirs of {_named(lost)} first, e.g. on an unmounted disk or a detached volume."
+        " A voter with its own complete log dir needs nothing else."
     )
     steps = [search]
     copy = best_copy(nodes, voters)
