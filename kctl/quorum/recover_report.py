@@ -153,8 +153,8 @@ def _replacement_steps(lost: Sequence[QuorumMember], voters: VoterSet) -> list[s
     for member in lost:
         node = member.node_id
         steps.append(
-            f"Controller {node}: if its latest data still exists, e.g. on an unmounted disk, restore the log dir and start"
-            " the controller. Do not restore an older copy: committed metadata can be lost."
+            f"Controller {node}: if its latest data still exists, e.g. on an unmounted disk, restore the log dir and"
+            " start the controller. Do not restore an older copy: committed metadata can be lost."
             " Otherwise keep the controller stopped until the others have a leader, then replace it:"
         )
         if voters.kraft_version:
