@@ -23,7 +23,7 @@ def cordon(ctx: typer.Context, broker: Id, dirs: Dirs = None, dry_run: DryRun = 
     """Cordon log dirs, so that they receive no new replicas.
 
     Replicas in cordoned log dirs stay and are served. Without DIR, the broker receives no new replicas at all: do this
-    before you remove a broker. Sets the broker's config cordoned.log.dirs (KRaft, Kafka 4.3 and later).
+    before you remove a broker. Sets the broker's config cordoned.log.dirs (KRaft, metadata.version 4.3 or later).
 
     # Preview the log dirs of broker 1 that would be cordoned
     kctl broker cordon 1 --dry-run

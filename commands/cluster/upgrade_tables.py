@@ -124,7 +124,9 @@ def finalization_question(plan: FinalizationPlan) -> str:
 
 def finalized_lines(plan: FinalizationPlan) -> list[str]:
     """Return the new state, and the next step if there is one."""
-    lines = [f"{plan.cluster} runs Kafka {plan.to_version}, finalized; there is no way back to {plan.from_version}"]
+    lines = [
+        f"{plan.cluster} runs Kafka {plan.to_version}, finalized; a rollback to {plan.from_version} is no longer possible"
+    ]
     if plan.static_voters:
         lines.append("its quorum still has static voters (kraft.version 0); `kctl quorum convert` makes them dynamic")
     return lines

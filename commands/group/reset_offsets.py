@@ -196,7 +196,7 @@ def _show_before_asking(plan: ResetPlan) -> None:
 
 
 def _note_internal_topics(plan: ResetPlan) -> None:
-    """Say what a reset of streams groups leaves behind."""
+    """Print the internal topics that a reset of streams groups does not change."""
     for group, topics in plan.internal_topics.items():
         output.note(
             f"streams group {group} keeps its state and its intermediate records in {counted(len(topics), 'topic')};"

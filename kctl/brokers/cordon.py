@@ -2,7 +2,7 @@
 
 The broker's dynamic config cordoned.log.dirs lists the log dirs, or is `*` for all of them. The controller places no
 replica on a broker whose log dirs are all cordoned. It learns of a change with the broker's next heartbeat
-(broker.heartbeat.interval.ms, default 2 s). Needs metadata.version 4.3.
+(broker.heartbeat.interval.ms, default: 2 s). Requires metadata.version 4.3-IV0.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class CordonRow:
 
 @dataclass(frozen=True, slots=True)
 class CordonPlan:
-    """A planned change of a broker's cordoned log dirs. after: path → whether it is to be cordoned. warnings: effects.
+    """A planned change of a broker's cordoned log dirs. after: path → True if cordoned. warnings: effects.
 
-    change: the config change; None if nothing is to be done.
+    change: the config change; None if there is nothing to do.
     """
 
     broker: int
