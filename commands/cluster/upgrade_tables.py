@@ -124,9 +124,8 @@ def finalization_question(plan: FinalizationPlan) -> str:
 
 def finalized_lines(plan: FinalizationPlan) -> list[str]:
     """Return the new state, and the next step if there is one."""
-    lines = [
-        f"{plan.cluster} runs Kafka {plan.to_version}, finalized; a rollback to {plan.from_version} is no longer possible"
-    ]
+    final = f"a rollback to {plan.from_version} is no longer possible"
+    lines = [f"{plan.cluster} runs Kafka {plan.to_version}, finalized; {final}"]
     if plan.static_voters:
         lines.append("its quorum still has static voters (kraft.version 0); `kctl quorum convert` makes them dynamic")
     return lines
