@@ -168,7 +168,7 @@ def api_versions(
 
 @app.command()
 def features(ctx: typer.Context, ids: Ids = None) -> None:
-    """Show the features that brokers support, and the finalized levels.
+    """Show supported features and their finalized levels.
 
     For the feature levels of the cluster, see `kctl feature list`. With ZooKeeper, brokers report no finalized levels.
     Old releases report no features at all.
