@@ -170,8 +170,8 @@ def api_versions(
 def features(ctx: typer.Context, ids: Ids = None) -> None:
     """Show supported features and their finalized levels.
 
-    For the levels of the whole cluster by name, see kctl feature list. In ZooKeeper mode, brokers report no finalized
-    levels. Old releases report no features at all.
+    For the feature levels of the cluster, see `kctl feature list`. With ZooKeeper, brokers report no finalized levels.
+    Old releases report no features at all.
 
     # Show the features of all brokers
     kctl broker features

@@ -23,9 +23,9 @@ def cordon(ctx: typer.Context, broker: Id, dirs: Dirs = None, dry_run: DryRun = 
     """Cordon log dirs, so that they receive no new replicas.
 
     Replicas in cordoned log dirs stay and are served. Without DIR, the broker receives no new replicas at all: do this
-    before you remove a broker. Sets the broker's config cordoned.log.dirs (Kafka 4.3 and later).
+    before you remove a broker. Sets the broker's config cordoned.log.dirs (KRaft, metadata.version 4.3 or later).
 
-    # Preview which log dirs of broker 1 would be cordoned
+    # Preview the log dirs of broker 1 that would be cordoned
     kctl broker cordon 1 --dry-run
     """
     _change(ctx, broker, dirs or (), dry_run=dry_run, cordon=True)
@@ -34,7 +34,7 @@ def cordon(ctx: typer.Context, broker: Id, dirs: Dirs = None, dry_run: DryRun = 
 def uncordon(ctx: typer.Context, broker: Id, dirs: Dirs = None, dry_run: DryRun = False) -> None:
     """Uncordon log dirs, so that they receive new replicas again.
 
-    # Preview which log dirs of broker 1 would be uncordoned
+    # Preview the log dirs of broker 1 that would be uncordoned
     kctl broker uncordon 1 --dry-run
     """
     _change(ctx, broker, dirs or (), dry_run=dry_run, cordon=False)

@@ -21,8 +21,8 @@ def unregister(
 ) -> None:
     """Remove the registration of a lost broker (KRaft).
 
-    Needs KRaft. The broker must be down and host no replicas. Until it is unregistered, health checks report that it is
-    down.
+    The broker must be down and host no replicas. Until it is unregistered, health checks report that it is down.
+    Requires KRaft, and Kafka 4.0 or later.
 
     # Preview the removal of broker 4
     kctl broker unregister 4 --dry-run

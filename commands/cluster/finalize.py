@@ -19,11 +19,11 @@ from kctl.commands.terminal.invocation import invocation
 def finalize(ctx: typer.Context, name: Name, broker_timeout: BrokerTimeout = "10m", dry_run: DryRun = False) -> None:
     """Use the features of the new release after an upgrade. Cannot be undone.
 
-    With KRaft, raises metadata.version and the other features to the levels of the release. With ZooKeeper, raises
-    inter.broker.protocol.version, with one more rolling restart of the brokers. Refused (exit code 4) while a node
-    is down or still runs the old release.
+    With KRaft, raises metadata.version and the other features to the levels of the release, except kraft.version 0
+    (static voters). With ZooKeeper, raises inter.broker.protocol.version, with one more rolling restart of the brokers.
+    Refused (exit code 4) while a node is down or still runs the old release.
 
-    # Show which features change
+    # Show the features that change
     kctl cluster finalize dev --dry-run
     """
     from kctl.deploy.host import LocalHost

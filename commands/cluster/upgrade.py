@@ -37,7 +37,7 @@ _LINES_EVERY_S = 15.0
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the cluster.", autocompletion=cluster_names)]
 BrokerTimeout = Annotated[
     str,
-    typer.Option(metavar="DURATION", help="Limit for each wait: node stops, starts, is in sync (default: 10m)."),
+    typer.Option(metavar="DURATION", help="Limit for each step: stop, start, replicas in sync (default: 10m)."),
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done; change nothing.")]
 
@@ -58,13 +58,12 @@ def upgrade(
 ) -> None:
     """Upgrade a cluster that kctl created, node by node.
 
-    Each node is restarted with the jars of the new release: ZooKeepers, then controllers, then brokers, the active
+    Restarts each node with the jars of the new release: ZooKeeper servers, then controllers, then brokers, the active
     controller last among its kind. A node is stopped only if the remaining replicas satisfy min.insync.replicas. The
-    features of the old release stay in use, so that `kctl cluster rollback` can return to it, until
-    `kctl cluster finalize`. Exit code 4 means that nothing was changed; 5, that the upgrade is unfinished: run the
-    same command again to resume.
+    features of the old release stay in use until `kctl cluster finalize`, so `kctl cluster rollback` can return to it.
+    Exit code 4: nothing was changed. Exit code 5: the upgrade is unfinished; run the same command again to resume.
 
-    # Show the order of the nodes, and which settings change
+    # Show the order of the nodes, and the settings that change
     kctl cluster upgrade dev --to 4.4.0 --dry-run
 
     # Upgrade, then watch the cluster for ten minutes
@@ -82,7 +81,7 @@ def upgrade(
     unchanged = unchanged_result(host, name, to)
     if unchanged is not None:
         inv.emit(unchanged, lambda: result_tables(unchanged), changed=False)
-        output.note(f"{name} runs Kafka {to} already")
+        output.note(f"{name} already runs Kafka {to}")
         return
     release = _release(name, to, kafka_home, install=not dry_run)
     with output.progress("checking the cluster"):
@@ -95,12 +94,12 @@ def upgrade(
 
 
 def rollback(ctx: typer.Context, name: Name, broker_timeout: BrokerTimeout = "10m", dry_run: DryRun = False) -> None:
-    """Return a cluster to the release before an upgrade.
+    """Return a cluster to the release that it ran before an upgrade.
 
-    Possible until the upgrade is finalized. Nodes that run the new release restart with the jars and settings from
-    before, and nodes that are down are started. Run the same command again to resume an interrupted rollback.
+    Possible until the upgrade is finalized. Nodes that run the new release restart with the jars and settings of the
+    previous release. Nodes that are down are started. Run the same command again to resume.
 
-    # Show which nodes would be restarted
+    # Show the nodes that would be restarted
     kctl cluster rollback dev --dry-run
     """
     from kctl.deploy.host import LocalHost
@@ -132,7 +131,7 @@ def restart_options(inv: Invocation, broker_timeout: str) -> RestartOptions:
 
 
 def _release(name: str, version: str, kafka_home: str | None, *, install: bool) -> Release:
-    """Return the target. Check that the cluster may be upgraded to it before anything is downloaded."""
+    """Return the target. Check that the upgrade is possible before anything is downloaded."""
     from kctl.deploy.layout import Release
     from kctl.deploy.lifecycle import load_cluster
     from kctl.deploy.runtime.jars import LIBS
@@ -192,7 +191,7 @@ def carry_out(
     options: RestartOptions,
     work_on: Callable[[RollingWork, Progress], None],
 ) -> tuple[UpgradeResult, KctlError | None]:
-    """Work on a confirmed plan. Return the result of this process, and the failure that ended it."""
+    """Carry out a confirmed plan. Return the result of this process, and the error that ended it, if any."""
     from kctl.deploy.host import LocalHost
     from kctl.restart.restart_run import SystemClock
     from kctl.upgrade.rolling import RollingWork

@@ -103,7 +103,7 @@ def finalization_tables(plan: FinalizationPlan) -> list[Table]:
     if plan.protocol is not None:
         rows = [{"node": node, **jsonable(plan.protocol)} for node in plan.protocol.nodes]
         columns = [Column("node"), Column("before", "INTER.BROKER.PROTOCOL.VERSION"), Column("after")]
-        return [Table(columns, rows, empty="All brokers have the new protocol.")]
+        return [Table(columns, rows, empty="All brokers use the new protocol.")]
     rows = [{**row, "undo": "yes" if row["reversible"] else "no"} for row in jsonable(plan.features)
             if row["before"] != row["after"]]  # fmt: skip
     columns = [
@@ -117,14 +117,15 @@ def finalization_question(plan: FinalizationPlan) -> str:
     """Return the question to confirm."""
     restart = f" {counted(len(plan.protocol.nodes), 'broker')} restart." if plan.protocol is not None else ""
     return (
-        f"Finalize the upgrade of {plan.cluster} to Kafka {plan.to_version}? It can then not return to "
-        f"{plan.from_version}.{restart}"
+        f"Finalize the upgrade of {plan.cluster} to Kafka {plan.to_version}? A rollback to {plan.from_version} is then "
+        f"impossible.{restart}"
     )
 
 
 def finalized_lines(plan: FinalizationPlan) -> list[str]:
-    """Return what is in force now, and what is left."""
-    lines = [f"{plan.cluster} runs Kafka {plan.to_version}, finalized; there is no way back to {plan.from_version}"]
+    """Return the new state, and the next step if there is one."""
+    final = f"a rollback to {plan.from_version} is no longer possible"
+    lines = [f"{plan.cluster} runs Kafka {plan.to_version}, finalized; {final}"]
     if plan.static_voters:
         lines.append("its quorum still has static voters (kraft.version 0); `kctl quorum convert` makes them dynamic")
     return lines
@@ -148,9 +149,9 @@ def result_tables(result: UpgradeResult) -> list[Table]:
 
 
 def closing_lines(result: UpgradeResult) -> list[str]:
-    """Return what the cluster runs now, and the next steps."""
+    """Return the release that the cluster runs now, and the next steps."""
     if result.outcome.value == "rolled back":
-        return [f"all nodes of {result.cluster} run Kafka {result.to_version} again, with the settings from before"]
+        return [f"all nodes of {result.cluster} run Kafka {result.to_version} again, with the previous settings"]
     return [
         f"all nodes of {result.cluster} run Kafka {result.to_version}, with the features of {result.from_version}",
         f"to go back: kctl cluster rollback {result.cluster}",

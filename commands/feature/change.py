@@ -25,16 +25,17 @@ Levels = Annotated[
     ),
 ]
 Release = Annotated[
-    str | None, typer.Option(metavar="VERSION", help="All features to the levels of a Kafka release, e.g. 4.4.")
+    str | None,
+    typer.Option(metavar="VERSION", help="Set all features to their levels in this Kafka release, e.g. 4.4."),
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Let the controller validate the change, without applying it.")]
 
 
 def upgrade(ctx: typer.Context, levels: Levels = None, release: Release = None, dry_run: DryRun = False) -> None:
-    """Raise features to new levels, after an upgrade (KRaft).
+    """Raise feature levels after an upgrade (KRaft).
 
     All brokers and controllers must support the levels: upgrade their software first. Some levels cannot be lowered
-    again; a warning says so before the question. All features change together or not at all.
+    afterwards; a warning precedes the prompt. All features change together or not at all.
 
     # Preview the last step of an upgrade to Kafka 4.4
     kctl feature upgrade --release 4.4 --dry-run
@@ -57,16 +58,16 @@ def downgrade(
     release: Release = None,
     unsafe: Annotated[
         bool,
-        typer.Option("--unsafe", help="Ask the controller for a downgrade that loses metadata; Kafka 4.4 has none."),
+        typer.Option("--unsafe", help="Request a downgrade that loses metadata; Kafka up to 4.4 rejects it."),
     ] = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Lower features to older levels, or disable them (KRaft).
+    """Lower feature levels, or disable features (KRaft).
 
-    FEATURE=0 disables a feature. metadata.version can be lowered only to levels with the same format of the metadata,
-    kraft.version not at all.
+    FEATURE=0 disables a feature. metadata.version can be lowered only to levels with the same metadata format.
+    kraft.version cannot be lowered.
 
-    # Preview share groups without dead-letter queues
+    # Preview a return to share groups without dead-letter queues
     kctl feature downgrade share.version=1 --dry-run
     """
     from kctl.features.levels import parse_levels

@@ -20,11 +20,12 @@ app = CommandGroup()
 @app.command("list")
 def list_(
     ctx: typer.Context,
-    levels: Annotated[bool, typer.Option("--levels", help="Show every level, and what it brings.")] = False,
+    levels: Annotated[bool, typer.Option("--levels", help="Show every level, and what the level adds.")] = False,
 ) -> None:
     """Show the features of the cluster and their levels (KRaft).
 
-    LEVEL is in force in the whole cluster. HIGHEST is the highest level that all nodes support.
+    LEVEL is the finalized level, which is in force in the whole cluster. HIGHEST is the highest level that all nodes
+    support.
 
     # Show what each level brings
     kctl feature list --levels

@@ -30,7 +30,7 @@ def choose(
 ) -> list[str]:
     """Return the selected groups, as kctl.cluster.groups.names.chosen_groups does.
 
-    Unless quiet, warn about hidden groups. Always print a note about matching groups that are left out.
+    Unless quiet, warn about hidden groups. Always print a note about matching groups that are skipped.
     """
     from kctl.cluster.groups.names import chosen_groups
 
@@ -41,8 +41,7 @@ def choose(
     if selected.left_out:
         more = f" and {len(selected.left_out) - _MAX_NAMES:,} more" if len(selected.left_out) > _MAX_NAMES else ""
         output.note(
-            "share groups are left out, because they have no commits: "
-            f"{', '.join(selected.left_out[:_MAX_NAMES])}{more}"
+            f"share groups are skipped, because they have no commits: {', '.join(selected.left_out[:_MAX_NAMES])}{more}"
         )
     return selected.names
 

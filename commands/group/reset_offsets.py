@@ -54,7 +54,11 @@ class ResetArguments:
     expect: Annotated[int | None, EXPECT] = None
     topic: Annotated[list[str] | None, TOPIC] = None
     all_topics: Annotated[
-        bool, typer.Option("--all-topics", help="All topics with offsets; of streams groups, the input topics.")
+        bool,
+        typer.Option(
+            "--all-topics",
+            help="All topics with offsets; share groups: all subscribed topics; streams groups: the input topics.",
+        ),
     ] = False
     to_earliest: Annotated[bool, typer.Option("--to-earliest", help="Reset to the log start offset.")] = False
     to_latest: Annotated[bool, typer.Option("--to-latest", help="Reset to the log end offset.")] = False
@@ -192,7 +196,7 @@ def _show_before_asking(plan: ResetPlan) -> None:
 
 
 def _note_internal_topics(plan: ResetPlan) -> None:
-    """Say what a reset of streams groups leaves behind."""
+    """Print the internal topics that a reset of streams groups does not change."""
     for group, topics in plan.internal_topics.items():
         output.note(
             f"streams group {group} keeps its state and its intermediate records in {counted(len(topics), 'topic')};"

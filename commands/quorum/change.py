@@ -31,8 +31,8 @@ _VERBS = {"add": "adds it to the voters", "stop": "stops it", "remove": "removes
 def add(ctx: typer.Context, node_id: Id, dry_run: DryRun = False) -> None:
     """Make a controller a voter of the metadata quorum.
 
-    The controller must run as an observer, and must have caught up. If kctl has just started it, kctl waits for that.
-    Change one voter at a time.
+    The controller must run as an observer, and must have caught up. If kctl has just started the controller, kctl waits
+    until it has. Change one voter at a time.
 
     # Add controller 104 after it has caught up
     kctl quorum add 104
@@ -46,16 +46,16 @@ def remove(
     ctx: typer.Context,
     node_id: Id,
     while_running: Annotated[
-        bool, typer.Option("--while-running", help="Remove it while it runs; it becomes an observer.")
+        bool, typer.Option("--while-running", help="Remove a running controller; it becomes an observer.")
     ] = False,
     dry_run: DryRun = False,
 ) -> None:
     """Remove a controller from the voters of the metadata quorum.
 
-    Its registration is removed as well, if metadata.version is 4.4 or later and the controller is down. The controller
-    must be stopped, because with controller.quorum.auto.join.enable it would join again. kctl stops the controllers of
-    clusters that it set up. The remaining voters that follow the leader must be a majority of the new voters. After an
-    interruption, run the same command again.
+    Stop the controller first, because with controller.quorum.auto.join.enable it would join again. kctl stops dedicated
+    controllers of clusters that it set up. The remaining voters that follow the leader must be a majority of the new
+    voters. The registration is removed as well if metadata.version is 4.4-IV2 or later and the controller is down. Run
+    the same command again to resume.
 
     # Preview the removal of controller 103
     kctl quorum remove 103 --dry-run

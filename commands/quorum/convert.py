@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _STEPS = {
     "kraft.version": "raises kraft.version to 1, which cannot be undone",
-    "settings": "writes controller.quorum.bootstrap.servers into the files of the nodes",
+    "settings": "writes controller.quorum.bootstrap.servers to the config files of the nodes",
     "restart": "restarts the nodes one after another",
 }
 
@@ -28,9 +28,9 @@ def convert(
 ) -> None:
     """Convert static voters (controller.quorum.voters) to dynamic ones.
 
-    Raises the feature kraft.version to 1, which cannot be lowered again. Then each node needs
-    controller.quorum.bootstrap.servers in place of controller.quorum.voters, and a restart: kctl does this for clusters
-    that it set up, and lists the nodes of others. After an interruption, run the same command again.
+    Raises the feature kraft.version to 1, which cannot be lowered afterwards. Then each node needs
+    controller.quorum.bootstrap.servers in place of controller.quorum.voters, and a restart. kctl does this in clusters
+    that it set up. In other clusters, it lists the nodes. Run the same command again to resume. Requires Kafka 4.1.
 
     # Preview the conversion
     kctl quorum convert --dry-run
@@ -81,12 +81,12 @@ def _emit(inv: Invocation, plan: Conversion, result: ItemResult) -> None:
 
 
 def _note_remaining(plan: Conversion) -> None:
-    """Print what the operator has to do on each node of a cluster that kctl did not set up."""
+    """Print the remaining steps for each node of a cluster that kctl did not set up."""
     if not plan.remaining:
         return
     nodes = ", ".join(map(str, plan.remaining))
     output.note(
-        f"left to do on node {nodes}, one node after another: in server.properties, replace controller.quorum.voters by"
+        f"still to do on node {nodes}, one node at a time: in server.properties, replace controller.quorum.voters with"
     )
     output.note(f"  controller.quorum.bootstrap.servers={plan.bootstrap_servers}")
     output.note("then restart the node: `kctl cluster restart --rolling --hooks FILE` restarts brokers")

@@ -29,9 +29,9 @@ def recover(
     """Explain offline why the metadata quorum has no leader.
 
     Reads meta.properties, quorum-state and the metadata log of controllers, running or not, and connects to the
-    endpoints of the voters. Prints the next steps; changes nothing. Without LOG_DIR, the nodes of the context's
-    cluster are read, if kctl set it up on this machine. Pass the log dirs of as many voters as possible, or copies of
-    them. Exits 1 if something prevents an election, or keeps a voter from taking part.
+    endpoints of the voters. Prints the next steps; changes nothing. Without LOG_DIR, reads the nodes of the context's
+    cluster, if kctl set it up on this machine. Pass the log dirs of as many voters as possible, or copies of them.
+    Exits 1 if something prevents an election, or keeps a voter from taking part.
 
     # Explain why the context's cluster has no leader
     kctl quorum recover

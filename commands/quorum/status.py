@@ -47,7 +47,7 @@ def status(ctx: typer.Context) -> None:
         verb = "does" if len(silent) == 1 else "do"
         raise NotHealthy(
             f"{len(silent)} of {len(facts.quorum.voters)} voters {verb} not follow the leader: controller {names}",
-            hint="start it, or remove it for good with `kctl quorum remove ID`",
+            hint="start the controller, or remove it permanently with `kctl quorum remove ID`",
         )
 
 

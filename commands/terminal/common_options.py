@@ -55,7 +55,7 @@ def common_options(formats_help: str = _FORMATS_HELP) -> list[TyperOption]:
         _option(
             "--bootstrap-controller",
             metavar="HOST:PORT,…",
-            help="KRaft controllers to connect to, for commands that controllers answer.",
+            help="KRaft controllers to connect to, for commands that support it.",
         ),
         _option("--zookeeper", metavar="HOST:PORT/CHROOT", help="ZooKeeper servers, for commands that use ZooKeeper."),
         _option("--command-config", metavar="FILE", help="Kafka client properties (security settings)."),

@@ -68,15 +68,15 @@ class Invocation:
     def target(self, *, controllers: bool = False) -> Target:
         """Return the cluster selected by options, environment and config file.
 
-        controllers: KRaft controllers answer the command, so that it accepts --bootstrap-controller. Raises UsageError.
+        controllers: KRaft controllers support the command, so it accepts --bootstrap-controller. Raises UsageError.
         """
         from kctl.contexts.choose import resolve_target
 
         if self.bootstrap_controller is not None and not controllers:
             raise UsageError(
-                "only brokers answer this command, not the controllers of --bootstrap-controller",
-                hint="use --bootstrap-server; controllers answer `kctl quorum`, `kctl controller` and the configs of"
-                " controllers: `kctl config get broker/ID`",
+                "this command does not support --bootstrap-controller: it needs brokers",
+                hint="use --bootstrap-server; controllers support `kctl quorum`, `kctl controller`, and"
+                " `kctl config get broker/ID` for their configs",
             )
         return resolve_target(
             context=self.context,

@@ -172,7 +172,7 @@ def controller_loss(ctx: typer.Context, options: ValidateOptions) -> None:
     """Kill the active dedicated controller under load.
 
     For clusters with dedicated controllers (KRaft) that kctl set up. The active controller is killed (kill -9) and
-    started again after 10 s; clients must not notice. If brokers are the controllers, use controller-election.
+    started again after 10 s. Clients must not notice. If brokers are the controllers, use controller-election.
 
     # Fail if there is no active controller for more than 10 seconds
     kctl validate controller-loss --max-controller-time 10s --yes
@@ -183,13 +183,13 @@ def controller_loss(ctx: typer.Context, options: ValidateOptions) -> None:
 @app.command("quorum-loss")
 @takes_options(ValidateOptions)
 def quorum_loss(ctx: typer.Context, options: ValidateOptions) -> None:
-    """Kill most dedicated controllers under load.
+    """Kill a majority of the controllers under load.
 
     For clusters with dedicated controllers (KRaft) that kctl set up. A majority of the controllers is killed (kill -9)
-    and started again after 10 s. Meanwhile, brokers must keep serving, and a topic that is created must exist
+    and started again after 10 s. Brokers must keep serving. A topic that kctl creates during the outage must exist
     completely or not at all afterwards.
 
-    # Run the validation without asking
+    # Run the validation without a prompt
     kctl validate quorum-loss --yes
     """
     _run(ctx, ["quorum-loss"], options)

@@ -2,7 +2,7 @@
 
 The broker's dynamic config cordoned.log.dirs lists the log dirs, or is `*` for all of them. The controller places no
 replica on a broker whose log dirs are all cordoned. It learns of a change with the broker's next heartbeat
-(broker.heartbeat.interval.ms, default 2 s). Needs metadata.version 4.3.
+(broker.heartbeat.interval.ms, default: 2 s). Requires metadata.version 4.3-IV0.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class CordonRow:
 
 @dataclass(frozen=True, slots=True)
 class CordonPlan:
-    """A planned change of a broker's cordoned log dirs. after: path → whether it is to be cordoned. warnings: effects.
+    """A planned change of a broker's cordoned log dirs. after: path → True if cordoned. warnings: effects.
 
-    change: the config change; None if nothing is to be done.
+    change: the config change; None if there is nothing to do.
     """
 
     broker: int
@@ -121,13 +121,13 @@ def edit_for(broker: int, after: Mapping[str, bool], configs: Mapping[str, Confi
 
 
 def warnings_of(broker: int, after: Mapping[str, bool], log_dirs: Mapping[int, Sequence[LogDir]]) -> list[str]:
-    """Return what new topics can still have if this broker receives nothing. Pure."""
+    """Return a warning if the change limits the replicas of new topics. Pure."""
     own = [replace(each, cordoned=after.get(each.path, False)) for each in log_dirs[broker]]
     if not is_cordoned(own):
         return []
     receiving = sorted(node for node, each in log_dirs.items() if node != broker and not is_cordoned(each))
     if not receiving:
-        return ["no broker receives new replicas any more: topics and partitions cannot be created"]
+        return ["no broker receives new replicas: topics and partitions can no longer be created"]
     if len(receiving) > _ENOUGH:
         return []
     nodes = ", ".join(map(str, receiving))

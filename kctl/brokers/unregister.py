@@ -61,7 +61,7 @@ def check_unregister(state: ClusterState, fenced: dict[int, Broker], broker: int
 
 
 def unregister(client: ClusterClient, plan: Unregistration, *, timeout_s: float) -> None:
-    """Remove the registration, and wait until the broker is not registered any more. Raises OperationFailed."""
+    """Remove the registration, and wait until the broker is no longer registered. Raises OperationFailed."""
     from kctl.protocol.client import error_for
 
     answer = client.send(request_class(__package__, "UnregisterBroker")(broker_id=plan.broker))

@@ -27,7 +27,7 @@ class Eligible(NamedTuple):
     """The eligible leader replicas of a partition, as broker ids.
 
     replicas: eligible now. last_known: the last leader of a partition without one. A broker that restarts without a
-    clean shutdown is not eligible any more. If no replica is in sync or eligible, the controller elects the last known
+    clean shutdown is no longer eligible. If no replica is in sync or eligible, the controller elects the last known
     leader when its broker is up (PartitionChangeBuilder.canElectLastKnownLeader).
     """
 
@@ -52,14 +52,14 @@ def read_eligible(client: ClusterClient, partitions: Collection[TopicPartition])
         try:
             eligible |= _read_pages(client, {name: last[name] for name in topics[start : start + _TOPICS_PER_REQUEST]})
         except NotSupported:
-            return {}  # ZooKeeper, or a release that has no eligible leader replicas
+            return {}  # ZooKeeper, or a release without eligible leader replicas
     return {tp: eligible.get(tp, NONE_ELIGIBLE) for tp in partitions}
 
 
 def eligible_if_known(
     client: ClusterClient, partitions: Collection[TopicPartition]
 ) -> dict[TopicPartition, Eligible] | KctlError | None:
-    """Return the eligible leader replicas like `read_eligible`, or why they are unknown.
+    """Return the eligible leader replicas as `read_eligible` does, or the error if they are unknown.
 
     None: the cluster does not support them (ZooKeeper, or Kafka before 3.8); this costs no request.
     """
@@ -74,7 +74,7 @@ def eligible_if_known(
 
 
 def unchanged_eligible(client: ClusterClient, eligible: Mapping[TopicPartition, Eligible]) -> Basis:
-    """Return the eligible leader replicas as a basis: if they change, so does the election."""
+    """Return the eligible leader replicas as the basis of an election, to compare them again before it."""
 
     def read() -> ObjectFacts:
         try:
@@ -96,7 +96,7 @@ def _facts(eligible: Mapping[TopicPartition, Eligible]) -> dict[str, dict[str, o
 
 
 def _read_pages(client: ClusterClient, last: Mapping[str, int]) -> dict[TopicPartition, Eligible]:
-    """Read the topics page by page. last: topic → its last partition that is needed.
+    """Read the topics page by page. last: topic → the last partition that is needed.
 
     A cursor beyond the needed partitions of a topic moves to the next topic. Together with the check that each page
     starts later than the one before, this bounds the number of pages by the number of partitions.

@@ -1,4 +1,4 @@
-"""Side effects of config changes: data loss, rejected writes, eligible leader replicas that are forgotten."""
+"""Side effects of config changes: data loss, rejected writes, eligible leader replicas that are discarded."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def cautions(client: ClusterClient, plan: ConfigPlan) -> list[str]:
 def eligible_caution(client: ClusterClient, topics: Iterable[TopicState]) -> str | None:
     """Return the warning about a change of min.insync.replicas of these topics; None: no warning.
 
-    The controller then forgets the eligible leader replicas of the topics
+    The controller then discards the eligible leader replicas of the topics
     (ConfigurationControlManager.createClearElrRecordsAsNeeded). Only under-replicated partitions have any.
     """
     partitions = [p.tp for topic in topics for p in topic.partitions if p.under_replicated]
@@ -56,7 +56,7 @@ def eligible_caution(client: ClusterClient, topics: Iterable[TopicState]) -> str
         return None
     more = f" and {len(affected) - 3:,} more" if len(affected) > 3 else ""
     return (
-        f"{_MIN_ISR} is changed: Kafka forgets the eligible leader replicas (ELR) of "
+        f"{_MIN_ISR} is changed: Kafka discards the eligible leader replicas (ELR) of "
         f"{', '.join(map(str, affected[:3]))}{more}; a partition without a leader may then lose records. "
         "Start the brokers that are down first"
     )

@@ -24,7 +24,7 @@ _ALL_REFUSED = "The update failed for all features since the following feature h
 
 
 def check(client: ClusterClient, plan: FeaturePlan) -> FeaturePlan:
-    """Ask the controller whether it would apply the plan, and return the plan with warnings about this cluster.
+    """Let the controller validate the plan, and return the plan with warnings about this cluster.
 
     Changes nothing. Raises Refused with the controller's reason, NotAuthorized, NotSupported (before Kafka 3.3),
     subclasses of ConnectionFailed.
@@ -42,8 +42,7 @@ def check(client: ClusterClient, plan: FeaturePlan) -> FeaturePlan:
 
 
 def unchanged(client: ClusterClient, plan: FeaturePlan) -> Basis:
-    """Return the levels behind the plan, to be compared again after the confirmation."""
-
+    """Return the levels that the plan is based on, to compare them again after the confirmation."""
     names = [each.feature for each in plan.changes]
 
     def read_facts() -> ObjectFacts:
@@ -56,7 +55,8 @@ def unchanged(client: ClusterClient, plan: FeaturePlan) -> Basis:
 def apply(client: ClusterClient, plan: FeaturePlan, *, timeout_s: float) -> FeaturePlan:
     """Apply the plan, wait until every live broker reports the new levels, and return the plan with its results.
 
-    Raises Refused if the controller refuses (nothing was changed), OperationFailed if the levels differ at the end.
+    Raises Refused if the controller rejects the change (nothing was changed), OperationFailed if the levels differ in
+    the end.
     """
     if not plan.changed:
         return plan
@@ -64,14 +64,14 @@ def apply(client: ClusterClient, plan: FeaturePlan, *, timeout_s: float) -> Feat
     lost: OutcomeUnknown | None = None
     try:
         _send(client, plan, timeout_s=timeout_s, validate_only=False)
-    except OutcomeUnknown as exc:  # the levels tell whether it was applied
+    except OutcomeUnknown as exc:  # the levels show whether it was applied
         lost = exc
     while (missing := _not_yet(client, plan)) is not None:
         if deadline.expired:
             cause = f": {lost.message}" if lost is not None else ""
             raise OperationFailed(
                 f"outcome unknown{cause}; {missing}",
-                hint="look at the levels with `kctl feature list`, then run the command again",
+                hint="check the levels with `kctl feature list`, then run the command again",
                 reason=Reason.OUTCOME_UNKNOWN,
             )
         time.sleep(_POLL_S)
@@ -82,7 +82,7 @@ def apply(client: ClusterClient, plan: FeaturePlan, *, timeout_s: float) -> Feat
 
 
 def _not_yet(client: ClusterClient, plan: FeaturePlan) -> str | None:
-    """Return which levels are not in force on some live broker; None if all are."""
+    """Return the levels that are not yet in force on a live broker, as text; None if all are."""
     try:
         finalized = read_levels_of_each(client)
     except KctlError as exc:
@@ -116,7 +116,7 @@ def _send(client: ClusterClient, plan: FeaturePlan, *, timeout_s: float, validat
 
 
 def _check(answer: Any) -> None:
-    """Raise the error of a response. Version 1 also has an error for each feature; version 2 only one for all."""
+    """Raise the error of a response. Version 1 also has one error per feature; version 2 has only one for all."""
     from kctl.protocol.client import error_for
 
     if answer.error_code:

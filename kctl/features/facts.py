@@ -1,4 +1,4 @@
-"""The features of a cluster: finalized levels, and what each broker and controller supports."""
+"""The features of a cluster: finalized levels, and the levels that each broker and controller supports."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class NodeRole(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class NodeFeatures:
-    """What a node supports. supported: by feature; a feature that is absent has only level 0.
+    """The levels that a node supports, by feature; a feature that is absent has only level 0.
 
     release: Kafka's release, derived from metadata.version, e.g. "4.4"; None if the node does not report it.
     """
@@ -132,7 +132,7 @@ def read_levels_of_each(client: ClusterClient) -> dict[int, Mapping[str, int]]:
 def assemble(answers: Mapping[tuple[NodeRole, int], BrokerApis | KctlError]) -> ClusterFeatures:
     """Return the features of the cluster from the answers of its nodes. Pure.
 
-    The finalized levels are those of the node with the newest epoch.
+    The finalized levels come from the node with the highest epoch.
     """
     readable = {node: answer for node, answer in answers.items() if isinstance(answer, BrokerApis)}
     newest = max(readable.values(), key=_epoch, default=None)
@@ -176,7 +176,7 @@ def _ask_brokers(client: ClusterClient) -> dict[tuple[NodeRole, int], BrokerApis
 
 
 def _ask_controllers(client: ClusterClient, brokers: Collection[int]) -> dict[int, BrokerApis | KctlError]:
-    """Ask the voters that are not brokers, on the controller listener (KIP-919). Their addresses: Kafka 3.9."""
+    """Ask the voters that are not brokers, on the controller listener (KIP-919). Their addresses require Kafka 3.9."""
     from kctl.protocol.dialer import Dialer
 
     quorum = describe_quorum(client)
@@ -192,7 +192,7 @@ def _ask_controllers(client: ClusterClient, brokers: Collection[int]) -> dict[in
     )
     voters = {voter.id for voter in quorum.voters} - set(brokers)
     silent = ConnectionTimedOut("no response in time")
-    unknown = NotSupported("its address is not known before Kafka 3.9")
+    unknown = NotSupported("releases before Kafka 3.9 do not report its address")
     return {node: answers.get(node, silent if node in addresses else unknown) for node in voters}
 
 

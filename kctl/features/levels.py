@@ -26,7 +26,7 @@ _PATCH = re.compile(r"(\d+\.\d+)\.\d+")
 
 @dataclass(frozen=True, slots=True)
 class MetadataLevel:
-    """A level of metadata.version. changes_metadata: it changes the format, so that no downgrade crosses it."""
+    """A level of metadata.version. changes_metadata: it changes the format, so no downgrade crosses it."""
 
     level: int
     name: str
@@ -45,7 +45,7 @@ class FeatureLevel:
 
 @dataclass(frozen=True, slots=True)
 class LevelTable:
-    """latest_production: the newest level of metadata.version that is not for tests only."""
+    """All levels. latest_production: the newest level of metadata.version that is not for tests only."""
 
     latest_production: int
     metadata_versions: Mapping[int, MetadataLevel]
@@ -64,7 +64,7 @@ def level_table() -> LevelTable:
 
 
 def level_name(feature: str, level: int) -> str:
-    """Return "4.4-IV2" for level 33 of metadata.version; the number for other features and unknown levels."""
+    """Return the name of a level, e.g. "4.4-IV2" for 33; the number for other features and unknown levels."""
     known = level_table().metadata_versions.get(level) if feature == METADATA_VERSION else None
     return str(level) if known is None else known.name
 
@@ -83,9 +83,9 @@ def known_levels(feature: str) -> tuple[int, ...]:
 
 
 def release_of_level(level: int) -> str | None:
-    """Return the release that has this level of metadata.version as its highest, e.g. "4.4"; "4.4+": newer or unknown.
+    """Return the release of a level of metadata.version, e.g. "4.4"; "4.4+": newer or unknown.
 
-    None for level 0, of nodes without the feature.
+    None for level 0, i.e. for nodes without the feature.
     """
     table = level_table()
     if level > table.latest_production:

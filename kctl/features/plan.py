@@ -1,7 +1,7 @@
 """Plans that raise or lower levels of features. Pure: the facts are ClusterFeatures.
 
 The rules are those of Kafka's controller (FeatureControlManager, 4.4) and of kafka-features, so that a plan is refused
-before anything is asked. In addition, a downgrade must leave all requirements of other features satisfied, which the
+before any request is sent. In addition, a downgrade must leave all requirements of other features satisfied, which the
 controller does not check.
 """
 
@@ -42,7 +42,7 @@ class ChangeType(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CrossedLevel:
-    """A level that a change puts in force, or with a downgrade out of force."""
+    """A level that a change puts in force or, with a downgrade, removes."""
 
     level: int
     name: str
@@ -89,7 +89,7 @@ class FeaturePlan:
 
 
 def plan_upgrade(features: ClusterFeatures, levels: Mapping[str, int]) -> FeaturePlan:
-    """Plan to raise features to these levels. Levels that are reached already are no change.
+    """Plan to raise features to these levels. Levels that are already in force are unchanged.
 
     Raises NotFound, NotSupported (a node is too old), Refused.
     """
@@ -121,7 +121,7 @@ def plan_release_upgrade(features: ClusterFeatures, release: str) -> FeaturePlan
 
 
 def plan_downgrade(features: ClusterFeatures, levels: Mapping[str, int], *, unsafe: bool = False) -> FeaturePlan:
-    """Plan to lower features to these levels. Levels that are in force already are no change.
+    """Plan to lower features to these levels. Levels that are already in force are unchanged.
 
     unsafe: leave it to the controller whether a downgrade that loses metadata is possible. Raises NotFound,
     NotSupported, Refused.
@@ -174,7 +174,7 @@ def _check_downgrade(feature: str, before: int, after: int, *, unsafe: bool) -> 
         return
     if feature == KRAFT_VERSION:
         raise Refused(
-            "kraft.version cannot be lowered", hint="Kafka implements no way back to static voters",
+            "kraft.version cannot be lowered", hint="Kafka cannot return to static voters",
             reason=Reason.IMPOSSIBLE,
         )  # fmt: skip
     lowest = lowest_reachable(before)
@@ -220,7 +220,7 @@ def _check_static_to_dynamic(features: ClusterFeatures) -> None:
     ]
     if older:
         raise NotSupported(
-            f"kraft.version cannot be raised with {some_of(older)}: Kafka 4.1 is the first release that turns static "
+            f"kraft.version cannot be raised because of {some_of(older)}: only Kafka 4.1 and later can turn static "
             "voters into dynamic ones",
             hint="upgrade the software of these nodes first",
             reason=Reason.VERSION_UNSUPPORTED,
@@ -228,12 +228,12 @@ def _check_static_to_dynamic(features: ClusterFeatures) -> None:
 
 
 def _check_requirements(features: ClusterFeatures, levels: Mapping[str, int]) -> None:
-    """Raise Refused unless, after the change, the requirements of all features hold."""
+    """Raise Refused unless the requirements of all features are satisfied after the change."""
     after = {**features.finalized, **levels}
     for feature, level in after.items():
         for required, least in requirements(feature, level).items():
             if after.get(required, 0) >= least or not levels.keys() & {feature, required}:
-                continue  # also where the change is not the cause
+                continue  # satisfied, or violated already before the change
             change = "would be" if required in levels else "is"
             raise Refused(
                 f"{feature} {level_name(feature, level)} requires {required} {level_name(required, least)} or later, "
@@ -292,24 +292,24 @@ def _warnings(changes: Iterable[FeatureChange]) -> Iterable[str]:
         if not change.reversible and change.before < change.after:
             yield _no_way_back(change)
         if change.feature == METADATA_VERSION and change.after > level_table().latest_production:
-            yield f"metadata.version {change.after_name} is newer than this kctl, or only for tests"
+            yield f"metadata.version {change.after_name} is newer than this kctl, or for tests only"
         if change.feature == ELR_VERSION and change.before < 1 <= change.after:
             yield (
                 "with eligible leader replicas, min.insync.replicas can be set for all brokers (`kctl config set "
-                "brokers`) and for topics, but not for a single broker any more"
+                "brokers`) and for topics, but no longer for a single broker"
             )
 
 
 def _no_way_back(change: FeatureChange) -> str:
     if change.feature == KRAFT_VERSION:
         return (
-            "kraft.version cannot be lowered again; afterwards, set controller.quorum.bootstrap.servers in place of "
-            "controller.quorum.voters on all nodes"
+            "kraft.version cannot be lowered afterwards; set controller.quorum.bootstrap.servers in place of "
+            "controller.quorum.voters on all nodes after the change"
         )
     lowest = lowest_reachable(change.after)
     known = level_table().metadata_versions.get(lowest)
-    software = "" if known is None else f", and nodes of releases before {known.release} cannot run any more"
-    return f"metadata.version cannot be lowered below {level_name(METADATA_VERSION, lowest)} again{software}"
+    software = "" if known is None else f", and nodes with releases before {known.release} can no longer run"
+    return f"metadata.version cannot be lowered below {level_name(METADATA_VERSION, lowest)} afterwards{software}"
 
 
 def _silence(features: ClusterFeatures) -> Iterable[str]:

@@ -27,7 +27,7 @@ class SupportedRange:
 class FeatureRow:
     """A feature. finalized_version: the level in force, 0 if the feature is not in use.
 
-    min_version, max_version: the levels that all nodes support; None if there is none. supported: by node.
+    min_version, max_version: the levels that all nodes support; None if there are none. supported: by node.
     """
 
     feature: str
@@ -42,7 +42,7 @@ class FeatureRow:
 
 
 class LevelStatus(str, Enum):
-    """AVAILABLE: all nodes support the level. UNSUPPORTED: a node does not."""
+    """AVAILABLE: all nodes support the level. UNSUPPORTED: at least one node does not."""
 
     IN_FORCE = "in force"
     AVAILABLE = "available"

@@ -139,4 +139,4 @@ def _error(code: int, group: str, topic: str) -> KctlError | None:
 
 
 def _missing(tp: TopicPartition) -> KctlError:
-    return OperationFailed(f"{tp} is missing in the coordinator's response")
+    return OperationFailed(f"{tp} is missing from the coordinator's response")

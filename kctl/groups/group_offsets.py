@@ -23,17 +23,18 @@ if TYPE_CHECKING:
 def fetch_commits(
     client: ClusterClient, groups: Sequence[str], *, coordinators: Mapping[str, int] | None = None
 ) -> dict[str, dict[TopicPartition, Commit] | KctlError]:
-    """Return everything that each group has committed. coordinators: known coordinators."""
+    """Return all committed offsets of each group. coordinators: those that are known."""
     return ask_coordinators(
         client, groups, lambda by_node: fetch_commits_each(client, by_node), coordinators=coordinators
     )
 
 
 class CurrentOffsets(NamedTuple):
-    """The offsets of groups, by group; nothing for a group that does not exist.
+    """The offsets of groups, by group. A group that does not exist has none.
 
-    committed: start offsets of share groups. readable: the partitions that a group reads: of a share group also those
-    without a start offset, of a streams group its input. lags: of share groups, as reported; None: unknown.
+    committed: start offsets of share groups. readable: the partitions that a group reads: for share groups also those
+    without a start offset, for streams groups the input topics. lags: of share groups, as reported by
+    the coordinator; None: unknown.
     """
 
     committed: Mapping[str, dict[TopicPartition, Commit]]
@@ -82,7 +83,7 @@ def write_offsets(
 def read_offsets(
     client: ClusterClient, groups: Sequence[str], share: Collection[str], coordinators: Mapping[str, int]
 ) -> dict[str, dict[TopicPartition, Commit] | KctlError]:
-    """Return the offsets of existing groups; a share group that is still to be created has none."""
+    """Return the offsets of existing groups; a share group that does not exist yet has none."""
     others = [group for group in groups if group not in share]
     names = [group for group in groups if group in share]
     offsets = fetch_commits(client, others, coordinators=coordinators) if others else {}

@@ -1,8 +1,8 @@
 """Read, set and delete the start offsets of share groups (KIP-932, Kafka 4.1).
 
 A share group has a start offset in each partition that it is subscribed to, instead of a committed offset: the records
-before it are done. Kafka sets a start offset only if the group has no members, and forgets the deliveries after it. It
-deletes the offsets of a group for whole topics. kafka-python lacks the messages, whose definitions in this folder are
+before it are done. Kafka sets a start offset only if the group has no members, and resets the delivery state after it.
+Kafka deletes the offsets of a group by topic only. kafka-python lacks the messages; the definitions in this folder are
 Kafka's (GroupMetadataManager.alterShareGroupOffsets, GroupCoordinatorShard.initiateDeleteShareGroupOffsets).
 """
 
@@ -32,9 +32,9 @@ Outcomes: TypeAlias = dict[TopicPartition, "KctlError | None"]
 def read_starts(
     client: ClusterClient, groups: Collection[str], *, coordinators: Mapping[str, int] | None = None
 ) -> dict[str, Starts | KctlError]:
-    """Return the start offset of each partition by group, also of partitions that the group has not read yet.
+    """Return the start offsets by group and partition, also for partitions that the group has not read yet.
 
-    The value is the error of a group, or of a partition of the group, that could not be read: a plan must be complete.
+    If a group or one of its partitions could not be read, the value is the error: a plan must be complete.
     """
     starts: dict[str, Starts | KctlError] = {}
     for name, answer in fetch_start_offsets(client, groups, coordinators=coordinators).items() if groups else ():
@@ -53,9 +53,10 @@ def set_starts(
     *,
     coordinators: Mapping[str, int] | None = None,
 ) -> dict[str, Outcomes]:
-    """Return group → partition → the error, or None if the start offset was set. A group that is missing is created.
+    """Return group → partition → the error, or None if the start offset was set. Missing groups are created.
 
-    Each request is for one group. If one fails, the later requests of the group are not sent. Repeating is harmless.
+    Each request is for one group. If a request fails, the later requests for the group are not sent. A repetition is
+    harmless.
     """
     batches = {group: _batches(each) for group, each in offsets.items()}
     outcomes: dict[str, Outcomes] = {group: {} for group in offsets}
@@ -81,14 +82,14 @@ def _batches(offsets: Mapping[TopicPartition, int]) -> list[dict[TopicPartition,
 
 
 def _of_each(partitions: Collection[TopicPartition], answer: Outcomes | KctlError) -> Outcomes:
-    """Return an outcome for each partition. A hostile response may lack some, or name others."""
+    """Return an outcome for each partition. A faulty response may lack some, or have others."""
     if isinstance(answer, KctlError):
         return dict.fromkeys(partitions, answer)
     return {tp: answer[tp] if tp in answer else _missing(str(tp)) for tp in partitions}
 
 
 def _missing(subject: str) -> KctlError:
-    return OperationFailed(f"{subject} is missing in the coordinator's response")
+    return OperationFailed(f"{subject} is missing from the coordinator's response")
 
 
 def _send_starts(

@@ -1,4 +1,4 @@
-"""The internal topics of a streams group (KIP-1071): what a reset of its input offsets leaves behind.
+"""The internal topics of a streams group (KIP-1071), which a reset of its input offsets does not change.
 
 A reset sets the offsets of the input topics. The repartition topics keep records that were derived from the old input,
 and the changelog topics keep the state. Kafka's tool deletes both on request, and never resets their offsets
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 def internal_topics(group: Group) -> tuple[str, ...]:
     """Return the repartition and changelog topics of the group's topology; none if it has none or it is unknown. Pure.
 
-    A topic that is also an input of a sub-topology is left out, and so is a name that the group's clients cannot have
-    created: internal topics begin with the group id. The topology comes from clients.
+    Topics that are also the input of a sub-topology are omitted, and so are names that do not begin with the group id:
+    clients report the topology, and the names of all internal topics begin with the group id.
     """
     if group.type != STREAMS or group.topology is None:
         return ()

@@ -10,7 +10,7 @@ from kctl.cluster.eligible import NONE_ELIGIBLE, Eligible
 from kctl.errors import KctlError
 from kctl.model import ClusterState, PartitionState, TopicPartition
 
-# KctlError: unknown. None: the cluster does not support eligible leader replicas.
+# KctlError: why they are unknown. None: the cluster does not support eligible leader replicas.
 EligibleByPartition = Mapping[TopicPartition, Eligible] | KctlError | None
 
 
@@ -41,12 +41,14 @@ def eligible_rows(state: ClusterState, eligible: EligibleByPartition) -> tuple[E
 def brokers_to_start(state: ClusterState, offline: Collection[PartitionState], eligible: EligibleByPartition) -> str:
     """Return which brokers to start so that partitions get a leader without data loss; "" if unknown. Pure.
 
-    Each broker is one that covers the most of the remaining partitions.
+    Greedy: each broker covers as many of the remaining partitions as possible.
     """
     if eligible is None or isinstance(eligible, KctlError):
         return ""
     known = {p.tp: eligible.get(p.tp, NONE_ELIGIBLE) for p in offline}
-    down = {tp: _down(state, each.replicas) for tp, each in known.items()}  # of those that are up, one will be elected
+    down = {
+        tp: _down(state, each.replicas) for tp, each in known.items()
+    }  # if one of them is up, the controller elects it
     last_known = {tp: _down(state, each.last_known) for tp, each in known.items() if not each.replicas}
     pieces = [
         _sentence(down, len(offline), "an eligible leader replica", "eligible leader replicas"),

@@ -1,9 +1,9 @@
-"""The controllers that the brokers' settings name, asked directly: what is known without an active controller.
+"""Query the controllers in the brokers' settings directly, to describe a cluster without an active controller.
 
-A broker forwards DescribeQuorum and other requests to the active controller. Without one, it does not respond for a
-minute (kafka.server.BrokerServer, retryTimeoutMs of its channel to the controller). It still describes its own
-settings, which name the controllers. A controller lists the registered controllers and the leader that it knows, also
-without a leader (DescribeCluster, KIP-919).
+A broker forwards DescribeQuorum and other requests to the active controller. Without one, the broker does not respond
+for a minute (kafka.server.BrokerServer, retryTimeoutMs of its channel to the controller). It still describes its own
+settings, which list the controllers. Even without a leader, a controller reports the registered controllers and the
+last leader that it knew (DescribeCluster, KIP-919).
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ _VOTERS, _BOOTSTRAP = "controller.quorum.voters", "controller.quorum.bootstrap.s
 _LISTENERS, _MIGRATION = "controller.listener.names", "zookeeper.metadata.migration.enable"
 _BROKER_RESOURCE = 4  # ConfigResource.Type
 _CONTROLLER_ENDPOINTS = 2  # EndpointType of DescribeCluster
-_MAX_BROKERS = 8  # asked for the settings: they are the same on all brokers
+_MAX_BROKERS = 8  # whose settings are read: the settings are the same on all brokers
 _SETTINGS_S, _CONTROLLERS_S, _OTHER_BROKERS_S = 1.0, 1.0, 0.8
 _DOWN = (ConnectionRefused, ConnectionTimedOut, NameNotResolved)
 
 
 @dataclass(frozen=True, slots=True)
 class ControllerSettings:
-    """The controllers that the brokers' settings name.
+    """The controllers in the brokers' settings.
 
     servers: address → node id; None: the settings have no ids (controller.quorum.bootstrap.servers). listener: name of
-    the controllers' listener. migrating: a ZooKeeper cluster that migrates to KRaft.
+    the controllers' listener. migrating: True for a ZooKeeper cluster that migrates to KRaft.
     """
 
     servers: Mapping[Address, int | None]
@@ -55,7 +55,7 @@ class ControllerSettings:
 
     @property
     def nodes(self) -> tuple[QuorumNode, ...]:
-        """Return the controllers whose id is known."""
+        """Return the controllers whose ids are known."""
         return tuple(
             QuorumNode(node, self.listener, server.host, server.port)
             for server, node in self.servers.items()
@@ -65,7 +65,7 @@ class ControllerSettings:
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """What a controller that does not lead reports. leader_id: None if it knows no leader."""
+    """The response of a controller that does not lead. leader_id: None if it knows no leader."""
 
     leader_id: int | None
     controllers: Mapping[int, Address]
@@ -74,8 +74,8 @@ class _View:
 def quorum_without_broker(client: ClusterClient, error: KctlError) -> Quorum:
     """Return the quorum after a broker did not forward a request in time. error: that error.
 
-    Without an active controller, leader_id is None and `problem` says what is known. Raises `error` if no broker
-    describes its settings either: then the brokers hang.
+    Without an active controller, leader_id is None and `problem` has the reason. Raises `error` if no broker describes
+    its settings either: then the brokers hang.
     """
     settings = controller_settings(client)
     if settings is None:
@@ -89,7 +89,7 @@ def quorum_without_broker(client: ClusterClient, error: KctlError) -> Quorum:
         if isinstance(answer, Quorum):
             return answer
     if not any(isinstance(answer, _View) for answer in answers.values()):
-        # The controllers may be out of reach of this machine: other brokers tell whether the first one only hangs.
+        # This machine may not reach the controllers. Other brokers show whether only the first broker hangs.
         forwarded = _ask_other_brokers(client)
         if forwarded is not None:
             return forwarded
@@ -97,9 +97,9 @@ def quorum_without_broker(client: ClusterClient, error: KctlError) -> Quorum:
 
 
 def controller_settings(client: ClusterClient) -> ControllerSettings | None:
-    """Return what the brokers' settings say about controllers, from the first broker that responds; None: none does.
+    """Return the controllers in the settings of the first broker that responds; None if no broker responds.
 
-    If the user may not describe configs, no server is known.
+    If the user may not describe configs, `servers` is empty.
     """
     from kafka.protocol.admin import DescribeConfigsRequest
 
@@ -129,7 +129,7 @@ def controller_settings(client: ClusterClient) -> ControllerSettings | None:
 def quorum_of_migration(client: ClusterClient) -> Quorum | None:
     """Return the quorum if a ZooKeeper cluster migrates to KRaft and its controllers have a leader; else None.
 
-    During a migration, brokers in ZooKeeper mode cannot describe the quorum, and name a random broker as controller.
+    During a migration, brokers in ZooKeeper mode cannot describe the quorum, and report a random broker as controller.
     """
     try:
         settings = controller_settings(client)
@@ -163,7 +163,7 @@ def _dialer(client: ClusterClient) -> Dialer | None:
 
 
 def _ask(server: Address, dialer: Dialer, deadline: Deadline) -> Quorum | _View:
-    """Return the quorum if this controller leads; otherwise what it knows."""
+    """Return the quorum if this controller leads, otherwise its view of the cluster."""
     from kctl.protocol.client import error_for
     from kctl.protocol.connection import Connection
 
@@ -228,7 +228,9 @@ def _problem(
     servers: Collection[Address], answers: Mapping[Address, Quorum | _View | KctlError], leaders: Collection[int]
 ) -> str:
     if not servers:
-        return "the brokers do not reach one, and their settings do not show the controllers to this user"
+        return (
+            "the brokers cannot reach a controller, and this user may not read the settings that list the controllers"
+        )
     down = [str(server) for server in servers if server not in answers or isinstance(answers[server], _DOWN)]
     if len(down) == len(servers):
         return f"no controller responds ({', '.join(down)})"
@@ -244,7 +246,7 @@ def _problem(
     responding = f"{count} of {counted(len(servers), 'controller')} respond{'s' if count == 1 else ''}"
     if leaders:
         names = ", ".join(map(str, sorted(leaders)))
-        known = f"; the last leader that they know, controller {names}, does not respond as the leader"
+        known = f"; the last known leader, controller {names}, does not respond as the leader"
     elif down:
         known = f", {' and '.join(down)} do{'es' if len(down) == 1 else ''} not"
     else:

@@ -73,14 +73,14 @@ class Quorum:
 
     @property
     def no_controller(self) -> str | None:
-        """Return that there is no active controller, and why if known; None if there is one."""
+        """Return the message that there is no active controller, with the reason if known; None if there is one."""
         if self.leader_id is not None:
             return None
         return f"no active controller: {self.problem or 'the metadata quorum has no leader'}"
 
 
 class ActiveController(NamedTuple):
-    """The active controller. id: None if unknown. missing: that there is none. unread: why it could not be read."""
+    """The active controller. id: None if unknown. missing: why there is none. unread: why it could not be read."""
 
     id: int | None
     missing: str | None = None

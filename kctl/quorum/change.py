@@ -1,6 +1,6 @@
 """Carry out a change of the voters step by step, and read each result back.
 
-No journal is needed: an interrupted change follows from the state of the cluster, so the same command continues it.
+No journal is needed: the remaining steps follow from the state of the cluster, so the same command resumes the change.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _POLL_S = 0.2
 _READ_S = 5.0
-# A new leader rejects changes until it has committed a record of its epoch, and one change waits for another one.
+# A new leader rejects changes until it has committed a record of its epoch; only one change can be in progress.
 _RETRIABLE = frozenset({ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_CONTROLLER})
 # The answer to a repetition if an earlier request, whose answer was lost, was applied.
 _APPLIED = {VoterStep.ADD: ErrorCode.DUPLICATE_VOTER, VoterStep.REMOVE: ErrorCode.VOTER_NOT_FOUND}
@@ -32,7 +32,7 @@ _PAST = {VoterStep.ADD: "added", VoterStep.STOP: "stopped", VoterStep.REMOVE: "r
 def carry_out(
     client: ClusterClient, change: VoterChange, *, timeout_s: float, progress: ProgressReporter | None = None
 ) -> None:
-    """Carry out the steps. timeout_s: for each step. Raises the error of the first step, later OperationFailed."""
+    """Carry out the steps. timeout_s: for each step. Raises the error of the first step; OperationFailed later."""
     progress = progress or NoProgress()
     done: list[VoterStep] = []
     for step in change.steps:
@@ -44,7 +44,7 @@ def carry_out(
             past = " and ".join(_PAST[each] for each in done)
             raise OperationFailed(
                 f"controller {change.node_id} was {past}, but: {exc.message}",
-                hint="run the same command again to continue",
+                hint="run the same command again to resume",
                 details=exc.details,
             ) from exc
         done.append(step)
@@ -148,7 +148,7 @@ def _request(client: ClusterClient, change: VoterChange, step: VoterStep, timeou
 
 
 def _unregister(client: ClusterClient, change: VoterChange, deadline: Deadline) -> None:
-    """Remove the registration. A controller that is not registered is as planned."""
+    """Remove the registration. A controller that is no longer registered is not an error."""
     from kctl.protocol.client import error_for
 
     while True:

@@ -1,8 +1,8 @@
 """Convert static voters (controller.quorum.voters) to dynamic ones (KIP-853).
 
 kraft.version 1 moves the voters from the settings into the metadata log. Afterwards each node needs
-controller.quorum.bootstrap.servers in place of controller.quorum.voters, and a restart. What is left to do follows from
-the feature and from the settings with which the nodes run, so an interrupted conversion continues.
+controller.quorum.bootstrap.servers in place of controller.quorum.voters, and a restart. The remaining steps follow from
+the feature level and from the settings with which the nodes run, so the same command resumes a conversion.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def plan_conversion(client: ClusterClient, host: Host | None = None) -> Conversi
         raise Refused("no broker reports its features", hint="see `kctl broker list`", reason=Reason.UNREADABLE)
     if not facts.quorum.nodes:
         raise NotSupported(
-            "the cluster cannot have dynamic voters", hint="upgrade to Kafka 4.1 or later",
+            "the cluster cannot have dynamic voters", hint="upgrade all nodes to Kafka 4.1 or later",
             reason=Reason.VERSION_UNSUPPORTED,
         )  # fmt: skip
     if facts.kraft_version < 1:
@@ -127,21 +127,21 @@ def plan_conversion(client: ClusterClient, host: Host | None = None) -> Conversi
 
 
 def _plan_feature(client: ClusterClient) -> FeaturePlan:
-    """Plan kraft.version 1, which the controller has checked. Raises Refused, e.g. if a node is too old."""
+    """Plan kraft.version 1, and let the controller validate it. Raises NotSupported if a node is too old, Refused."""
     return check(client, plan_upgrade(read_features(client), {KRAFT_VERSION: _DYNAMIC_VOTERS}))
 
 
 def _require_all_voters(facts: QuorumFacts) -> None:
-    """Raise Refused if a voter is down: the controller accepts the level only after each voter reported that it has it.
+    """Raise Refused if a voter is down: the controller accepts the level only after each voter reported its support.
 
-    The voters that are down would be in the metadata log for good.
+    A voter that is down would remain in the metadata log permanently.
     """
     silent = [voter.id for voter in facts.quorum.voters if voter.id not in facts.fetching]
     if silent:
         raise Refused(
-            f"{len(silent)} of {counted(len(facts.quorum.voters), 'voter')} not following the leader:"
-            f" controller {', '.join(map(str, silent))}",
-            hint="start it first; see `kctl quorum status`",
+            f"{len(silent)} of {counted(len(facts.quorum.voters), 'voter')} {'does' if len(silent) == 1 else 'do'} not"
+            f" follow the leader: controller {', '.join(map(str, silent))}",
+            hint="start all voters first; see `kctl quorum status`",
             reason=Reason.NOT_READY,
         )
 
@@ -208,7 +208,7 @@ def carry_out(
     reporter: RestartReporter,
     host: Host | None = None,
 ) -> Conversion:
-    """Carry out the steps. Return what is left to do afterwards: nothing, if kctl set up the cluster.
+    """Carry out the steps. Return the plan of the remaining steps: none, if kctl set up the cluster.
 
     Raises the error of the controller, Refused, NotFinished (a node did not restart), OperationFailed.
     """

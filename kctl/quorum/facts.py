@@ -44,11 +44,11 @@ class NoLeader(Refused):
 class QuorumFacts:
     """The quorum and its controllers.
 
-    listener: name of the controller listener, as the voters have it. controllers: addresses of all registered
-    controllers, whether they run or not, on that listener; None if no voter could be asked, with the reason in
-    controllers_problem. kraft_version: the finalized level of the feature: 0 for static voters, 1 for dynamic ones;
-    None: unknown. fetching: the leader, and the voters that fetched while kctl watched. can_unregister: the cluster has
-    the request UnregisterController, and a level that allows it.
+    listener: name of the voters' controller listener. controllers: addresses of all registered controllers on that
+    listener, whether they run or not; None if no voter responded, with the reason in controllers_problem.
+    kraft_version: the finalized level of the feature: 0 for static voters, 1 for dynamic ones; None: unknown. fetching:
+    the leader, and the voters that fetched while kctl watched. can_unregister: the cluster has the request
+    UnregisterController, and a metadata.version that allows it.
     """
 
     cluster_id: str
@@ -62,7 +62,7 @@ class QuorumFacts:
 
 
 def read_facts(client: ClusterClient, *, watch: bool = False) -> QuorumFacts:
-    """Read the facts. watch: for up to three seconds, see which voters fetch; needed for a change.
+    """Read the facts. watch: watch for up to three seconds which voters fetch; required for a change.
 
     Raises NotSupported with ZooKeeper, NoLeader, subclasses of ConnectionFailed.
     """

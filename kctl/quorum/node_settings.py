@@ -1,4 +1,4 @@
-"""The settings of the quorum with which each node runs, as it reports them itself (DescribeConfigs, KIP-919)."""
+"""The quorum settings with which each node runs, as the node itself reports them (DescribeConfigs, KIP-919)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Settings = dict[str, str]
 
 
 def read_settings(client: ClusterClient, nodes: Collection[int] | None = None) -> dict[int, Settings | KctlError]:
-    """Return the settings of brokers (default: all), or of controllers if the client is one of controllers."""
+    """Return the settings of brokers (default: all), or of controllers if the client connects to controllers."""
     from kctl.protocol.client import error_for
 
     def parse(node: int, answer: Any) -> Settings | KctlError:
@@ -51,7 +51,7 @@ def _request(node: int) -> Any:
 def read_controller_settings(
     client: ClusterClient, controllers: Mapping[int, Address]
 ) -> dict[int, Settings | KctlError]:
-    """Return the settings of controllers, over a client of theirs with the security settings of `client`."""
+    """Return the settings of controllers, read with the security settings of `client`."""
     from dataclasses import replace
 
     from kctl.protocol.client import connect

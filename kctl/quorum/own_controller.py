@@ -1,4 +1,4 @@
-"""The controllers of a cluster that kctl set up on this machine: which of them run, and how one is stopped."""
+"""The controllers of a cluster that kctl set up on this machine: find those that run, and stop one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class OwnController:
-    """A node that votes or could vote, of a cluster that kctl set up.
+    """A node with the controller role in a cluster that kctl set up.
 
     node: its name, e.g. "controller-101". dedicated: not also a broker. running: the ids of all controllers of the
     cluster whose processes run.
@@ -30,7 +30,7 @@ class OwnController:
 
 
 def find_own(facts: QuorumFacts, node_id: int, host: Host | None = None) -> OwnController | None:
-    """Return the node if kctl set up its cluster on this machine; else None."""
+    """Return the node if kctl set up its cluster on this machine, otherwise None."""
     host = host or LocalHost()
     spec = find_cluster(host, facts.cluster_id)
     if spec is None:

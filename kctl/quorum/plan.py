@@ -2,8 +2,8 @@
 
 A voter is added only when it has caught up, and removed only if the remaining voters that have caught up are a majority
 of the new set. A removed controller that still runs becomes an observer, and with controller.quorum.auto.join.enable
-(Kafka 4.2) it joins again. A registration limits the features of the cluster even after its controller was shut down,
-and a controller that runs registers again (KIP-1312). So the order is: stop, remove, unregister.
+(Kafka 4.2) it joins again. A registration limits the feature levels of the cluster even after the controller was shut
+down, and a running controller registers again (KIP-1312). So the order is: stop, remove, unregister.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class VoterStep(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class VoterChange:
-    """A planned change. steps: in order; none if the quorum already is as planned.
+    """A planned change. steps: in order; none if the quorum is already as planned.
 
     address: of an added voter. voters, voters_after: ids. warnings: what the operator should know first. own: the
     node, if kctl set up its cluster.
@@ -133,7 +133,7 @@ def plan_remove(
 def _plan_unregister(
     facts: QuorumFacts, node_id: int, own: OwnController | None, *, while_running: bool
 ) -> VoterChange:
-    """Plan what is left to do for a controller that is no voter: also what an interrupted removal left."""
+    """Plan the remaining steps for a controller that is not a voter, e.g. after an interrupted removal."""
     voters = tuple(voter.id for voter in facts.quorum.voters)
     running = node_id in own.running if own is not None else _live_observer(facts, node_id) is not None
     registered = facts.controllers is None or node_id in facts.controllers
@@ -145,7 +145,8 @@ def _plan_unregister(
         elif own is not None and own.dedicated:
             steps = (VoterStep.STOP, *_unregister(facts))
         else:
-            warnings = (f"node {node_id} is no voter, and runs: stop it, then run the command again to unregister it",)
+            todo = "stop it, then run the command again to remove its registration"
+            warnings = (f"node {node_id} is not a voter, but it runs: {todo}",)
     return VoterChange(VoterAction.REMOVE, node_id, None, facts.listener, None, voters, voters, steps, warnings, own)
 
 
@@ -167,7 +168,8 @@ def _require_majority(following: Collection[int], after: Collection[int]) -> Non
     live, majority = len(set(after) & set(following)), len(after) // 2 + 1
     if live < majority:
         raise Refused(
-            f"only {live} of the remaining {counted(len(after), 'voter')} follow the leader; {majority} are needed",
+            f"only {live} of the remaining {counted(len(after), 'voter')} follow{'s' if live == 1 else ''} the leader;"
+            f" a majority is {majority}",
             hint="start the other voters first; see `kctl quorum status`",
             reason=Reason.NOT_READY,
         )
@@ -180,20 +182,20 @@ def _require_stoppable(
     if own is None:
         raise Refused(
             f"controller {node_id} is running: with controller.quorum.auto.join.enable it would join again",
-            hint=f"stop it, and wait {SILENT_VOTER_MS // 1000} s; or set --while-running if that setting is false",
+            hint=f"stop it and wait {SILENT_VOTER_MS // 1000} s, or set --while-running if that setting is false",
             reason=Reason.NOT_READY,
         )
     if not own.dedicated:
         raise Refused(
-            f"{own.node} is also a broker, which kctl does not stop for this",
-            hint="set --while-running: it stays a broker, and follows the quorum as an observer",
+            f"{own.node} is also a broker, and kctl stops only dedicated controllers",
+            hint="set --while-running: the node stays a broker, and follows the quorum as an observer",
             reason=Reason.NOT_READY,
         )
     if len(following) < len(voters) // 2 + 1:
         raise Refused(
-            f"if controller {node_id} stops, {len(following)} of {counted(len(voters), 'voter')} follow;"
-            f" {len(voters) // 2 + 1} are needed",
-            hint="set --while-running: it is removed first, and can be stopped then",
+            f"without controller {node_id}, only {len(following)} of {counted(len(voters), 'voter')} would follow the"
+            f" leader; a majority is {len(voters) // 2 + 1}",
+            hint="set --while-running to remove the controller first; then stop it",
             reason=Reason.NOT_READY,
         )
 
@@ -216,7 +218,7 @@ def _replica(replicas: tuple[QuorumReplica, ...], node_id: int) -> QuorumReplica
 
 
 def _live_observer(facts: QuorumFacts, node_id: int) -> QuorumReplica | None:
-    """Return the observer with this id if it fetches. A leader lists an observer for minutes after it stopped."""
+    """Return the observer with this id if it fetches. A leader lists observers for minutes after they have stopped."""
     observers = [each for each in facts.quorum.observers if each.id == node_id]
     silent = silent_replicas(facts.quorum, observers, limit_ms=SILENT_VOTER_MS)
     return next((each for each in observers if each not in silent), None)
@@ -228,7 +230,7 @@ def _voter_directory(facts: QuorumFacts, node_id: int) -> str | None:
 
 
 def _following(facts: QuorumFacts, own: OwnController | None) -> set[int]:
-    """Return the voters that follow the leader closely; of a cluster that kctl set up, those whose processes run."""
+    """Return the voters that have caught up; in a cluster that kctl set up, only those whose processes run."""
     close = {
         each.id
         for each in facts.quorum.voters
@@ -253,4 +255,6 @@ def _parity(voters: tuple[int, ...]) -> tuple[str, ...]:
     if len(voters) % 2:
         return ()
     tolerated = (len(voters) - 1) // 2
-    return (f"{len(voters)} voters tolerate the loss of {tolerated}, like {counted(len(voters) - 1, 'voter')}",)
+    fewer = len(voters) - 1
+    verb = "does" if fewer == 1 else "do"
+    return (f"{len(voters)} voters tolerate the loss of {tolerated}, no more than {counted(fewer, 'voter')} {verb}",)

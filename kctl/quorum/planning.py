@@ -1,4 +1,4 @@
-"""Plan a change of the voters from the facts of now."""
+"""Plan a change of the voters from the current state of the cluster."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def prepare_remove(client: ClusterClient, node_id: int, *, while_running: bool) 
 
 
 def _refuse_auto_join(client: ClusterClient, facts: QuorumFacts, node_id: int) -> None:
-    """Raise Refused if the controller says that it would join again. Not if its settings cannot be read."""
+    """Raise Refused if the controller reports that it would join again. Unreadable settings are ignored."""
     address = (facts.controllers or {}).get(node_id)
     if address is None:
         return
@@ -52,6 +52,6 @@ def _refuse_auto_join(client: ClusterClient, facts: QuorumFacts, node_id: int) -
     if not isinstance(settings, KctlError) and settings.get(AUTO_JOIN_KEY) == "true":
         raise Refused(
             f"controller {node_id} runs with {AUTO_JOIN_KEY}=true: it would join again",
-            hint="remove it without --while-running, after you stopped it",
+            hint="stop the controller, then run the command without --while-running",
             reason=Reason.UNSAFE,
         )

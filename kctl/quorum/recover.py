@@ -1,4 +1,4 @@
-"""Why a metadata quorum has no leader, from the files of its nodes, and what can be done. Pure.
+"""Diagnose a metadata quorum without a leader from the files of its nodes. Pure.
 
 An election needs the votes of a majority of the voters. A voter votes only if its log dir has the directory id of the
 voters record (KIP-853), and only for a candidate whose log is at least as complete as its own: a higher last epoch, or
@@ -22,7 +22,7 @@ class NodeStatus(str, Enum):
 
     intact: it can. empty: the metadata log has no record. missing: there is no metadata log. damaged: Kafka cannot read
     the whole log. other_directory: the voters record names another log dir of this node. other_cluster: the log dir
-    belongs to another cluster. not_read: its log dir was not read. observer: it is no voter.
+    belongs to another cluster. not_read: its log dir was not read. observer: it is not a voter.
     """
 
     INTACT = "intact"
@@ -38,7 +38,8 @@ class NodeStatus(str, Enum):
 class ElectionVerdict(str, Enum):
     """Whether the voters can elect a leader.
 
-    electable: a majority of the voters is intact. no_majority: it is lost. undecided: not enough log dirs were read.
+    electable: a majority of the voters is intact. no_majority: the majority is lost. undecided: not enough log dirs
+    were read.
     """
 
     ELECTABLE = "electable"
@@ -57,8 +58,8 @@ class QuorumSeverity(str, Enum):
 class QuorumMember:
     """A voter, or another node whose log dir was read.
 
-    directory_id: in the voters record; for others, that of the log dir. endpoint_problem: why nothing listens there;
-    None: something does, or there is no endpoint. last_epoch, log_end_offset: the end of its log. state_epoch,
+    directory_id: in the voters record; for others, that of the log dir. endpoint_problem: why the endpoint does not
+    respond; None: it does, or there is no endpoint. last_epoch, log_end_offset: the end of its log. state_epoch,
     leader_id, voted_id: from quorum-state. can_lead: True if a majority would vote for it; None: unknown.
     """
 
@@ -123,7 +124,7 @@ class RecoveryReport:
 
 @dataclass(frozen=True, slots=True)
 class VoterSet:
-    """The voters that apply: of the most complete log of the cluster. reference: the node with this log."""
+    """The current voters, from the most complete log of the cluster. reference: the node with this log."""
 
     cluster_id: str | None
     reference: NodeFiles | None
@@ -136,7 +137,7 @@ class VoterSet:
 
 
 def voter_set(nodes: Sequence[NodeFiles]) -> VoterSet:
-    """Return the voters by the most complete log. Of several clusters, that of most nodes."""
+    """Return the voters in the most complete log. Of several clusters, use the one with the most nodes."""
     by_cluster: dict[str | None, list[NodeFiles]] = {}
     for node in nodes:
         if node.log is not None:
@@ -154,7 +155,7 @@ def voter_set(nodes: Sequence[NodeFiles]) -> VoterSet:
 
 
 def _static_voters(nodes: Sequence[NodeFiles], reference: NodeFiles) -> tuple[LogVoter, ...]:
-    """Return static voters, whose ids are in quorum-state (before kraft.version 1) and in the last election."""
+    """Return static voters. Their ids are in quorum-state (before kraft.version 1) and in the last election."""
     ids = {node for each in nodes if each.state is not None for node in each.state.voters}
     if not ids and reference.log is not None and reference.log.last_election is not None:
         ids = {voter.id for voter in reference.log.last_election.voters}
@@ -194,7 +195,7 @@ def members_of(
 
 
 def _files_of(voter: LogVoter, nodes: Sequence[NodeFiles], voters: VoterSet) -> NodeFiles | None:
-    """Return the log dir of a voter: the one with its directory id, or else one of its node."""
+    """Return the log dir of a voter: the one with its directory id, or otherwise another one of the node."""
     candidates = [node for node in nodes if node.node_id == voter.id]
     exact = [node for node in candidates if _status(voter, node, voters) is NodeStatus.INTACT]
     return next(iter(exact or candidates), None)

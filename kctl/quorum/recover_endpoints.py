@@ -1,4 +1,4 @@
-"""Whether something listens at the endpoints of the voters: after a name changed, voters cannot reach each other.
+"""Check whether the endpoints of the voters respond: after a name has changed, voters cannot reach each other.
 
 Only connects and closes the connection, so no security settings are needed.
 """

@@ -64,7 +64,7 @@ class NodeFiles:
 
     @property
     def subject(self) -> str:
-        """Return what messages call this node."""
+        """Return the name of this node in messages."""
         return f"controller {self.node_id}" if self.node_id is not None else str(self.log_dir)
 
 
@@ -179,7 +179,7 @@ def _state(path: Path, problems: list[str]) -> QuorumState | None:
     try:
         return _quorum_state(parse_quorum_state(read_whole(path, most_bytes=_MAX_BYTES)))
     except NotFound:
-        return None  # never voted, or lost: the diagnosis compares it with the log
+        return None  # never written, or lost: the diagnosis compares with the log
     except BadQuorumState as exc:
         problems.append(f"{QUORUM_STATE} is invalid ({exc}): the controller does not start")
     except KctlError as exc:

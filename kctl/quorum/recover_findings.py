@@ -39,7 +39,7 @@ def _clusters(nodes: Sequence[NodeFiles]) -> Iterator[QuorumFinding]:
 
 
 def _leaders(nodes: Sequence[NodeFiles], voters: VoterSet) -> Iterator[QuorumFinding]:
-    """Find two leaders of one epoch: a voter that forgot its vote has voted twice."""
+    """Find two leaders of one epoch: a voter that lost its vote has voted twice."""
     leaders: dict[int, dict[int, list[str]]] = {}
     for node in nodes:
         if node.state is not None and node.state.leader_id is not None and node.cluster_id == voters.cluster_id:
@@ -61,18 +61,18 @@ def _of_member(member: QuorumMember, nodes: Sequence[NodeFiles], voters: VoterSe
     unresolved = member.endpoint_problem is not None and "resolve" in member.endpoint_problem
     if member.status is NodeStatus.NOT_READ:
         if member.endpoint_problem is not None:
-            message = f"its log dir was not read, and nothing listens at {member.endpoint}: {member.endpoint_problem}"
+            message = f"its log dir was not read, and {member.endpoint} does not respond: {member.endpoint_problem}"
             yield QuorumFinding("unreachable", _PROBLEM, subject, message)
     elif member.process is not None and member.endpoint_problem is not None:
         yield QuorumFinding(
             "endpoint", _PROBLEM, subject,
-            f"it runs ({member.process}), but where the voters look for it, {member.endpoint}, nothing answers:"
+            f"it runs ({member.process}), but its endpoint in the voters record, {member.endpoint}, does not respond:"
             f" {member.endpoint_problem}",
         )  # fmt: skip
     elif unresolved:
         yield QuorumFinding(
             "endpoint", _PROBLEM, subject,
-            f"the voters look for it at {member.endpoint}: {member.endpoint_problem}",
+            f"its endpoint in the voters record, {member.endpoint}, does not respond: {member.endpoint_problem}",
         )  # fmt: skip
     elif member.status is NodeStatus.INTACT and not member.is_up:
         yield QuorumFinding("not_running", _PROBLEM, subject, "its metadata log is intact, but it does not run")
@@ -89,7 +89,7 @@ def _status_text(member: QuorumMember, node: NodeFiles, voters: VoterSet) -> str
     if member.status is NodeStatus.OTHER_DIRECTORY:
         return (
             f"{node.log_dir} has the directory id {node.directory_id}, but the voters record names"
-            f" {member.directory_id}: it does not vote"
+            f" {member.directory_id}, so the node does not vote"
         )
     if member.status is NodeStatus.OTHER_CLUSTER:
         return f"{node.log_dir} belongs to cluster {node.cluster_id}, not to {voters.cluster_id}"
@@ -97,21 +97,23 @@ def _status_text(member: QuorumMember, node: NodeFiles, voters: VoterSet) -> str
 
 
 def _votes(node: NodeFiles, voters: VoterSet) -> Iterator[QuorumFinding]:
-    """Find votes and epochs that do not fit the log or the voters."""
+    """Find votes and epochs that contradict the log or the voters."""
     is_voter = any(voter.id == node.node_id for voter in voters.voters)
     if not is_voter or node.log is None or node.cluster_id != voters.cluster_id:
         return
     state = node.state
     if state is None:
         if not node.log.is_empty and not node.problems:
-            message = "it has no quorum-state: it has forgotten in which epoch it voted, and for whom"
+            message = (
+                "quorum-state is missing, so the node does not know in which epoch it voted, and for which controller"
+            )
             yield QuorumFinding("no_quorum_state", _NOTE, node.subject, message)
         return
     if state.leader_epoch < node.log.last_epoch:
         yield QuorumFinding(
             "stale_vote", _NOTE, node.subject,
-            f"quorum-state is of epoch {state.leader_epoch}, but its log has epoch {node.log.last_epoch}: the file is"
-            " an old copy, and later votes are forgotten",
+            f"quorum-state has epoch {state.leader_epoch}, but the log has epoch {node.log.last_epoch}: the file is"
+            " an old copy that lacks later votes",
         )  # fmt: skip
     by_id = {voter.id: voter for voter in voters.voters}
     if state.voted_id is not None and not _is_current(by_id.get(state.voted_id), state.voted_directory_id):
@@ -120,7 +122,7 @@ def _votes(node: NodeFiles, voters: VoterSet) -> Iterator[QuorumFinding]:
             voted += f" with the directory id {state.voted_directory_id}"
         yield QuorumFinding(
             "stale_vote", _NOTE, node.subject,
-            f"its vote in epoch {state.leader_epoch} is for {voted}, which is no voter now",
+            f"its vote in epoch {state.leader_epoch} is for {voted}, which is not a voter now",
         )  # fmt: skip
 
 
@@ -132,13 +134,13 @@ def _lags(members: Sequence[QuorumMember]) -> Iterator[QuorumFinding]:
     intact = [member for member in members if member.status is NodeStatus.INTACT]
     ends = [(member.last_epoch or 0, member.log_end_offset or 0) for member in intact]
     for member, end in zip(intact, ends, strict=True):
-        was_left = not member.is_up or end[0] < max(ends)[0]  # the log of a node that runs is never read in one moment
+        was_left = not member.is_up or end[0] < max(ends)[0]  # the log of a running node is not read at one moment
         if end < max(ends) and member.can_lead is False and was_left:
             epoch, offset = max(ends)
             yield QuorumFinding(
                 "behind", _NOTE, f"controller {member.node_id}",
-                f"its log ends at offset {end[1]} (epoch {end[0]}), before offset {offset} (epoch {epoch}): it does not"
-                " get the votes of voters with a longer log",
+                f"its log ends at offset {end[1]} (epoch {end[0]}), before offset {offset} (epoch {epoch}):"
+                " voters with a more complete log do not vote for it",
             )  # fmt: skip
 
 
@@ -152,13 +154,13 @@ def _other_copies(members: Sequence[QuorumMember], others: Sequence[QuorumMember
         if other.status is NodeStatus.OBSERVER and end > max(ends, default=(0, 0)):
             yield QuorumFinding(
                 "longer_copy", _NOTE, f"node {other.node_id}",
-                f"its copy of the metadata log, up to offset {end[1]} (epoch {end[0]}), is longer than those of the"
-                " intact voters",
+                f"its copy of the metadata log, up to offset {end[1]} (epoch {end[0]}), is more complete"
+                " than those of the intact voters",
             )  # fmt: skip
 
 
 def best_copy(nodes: Sequence[NodeFiles], voters: VoterSet) -> NodeFiles | None:
-    """Return the undamaged copy of the cluster's metadata log that goes furthest, of a voter or an observer."""
+    """Return the most complete undamaged copy of the cluster's metadata log, of a voter or an observer."""
     copies = [
         node
         for node in nodes

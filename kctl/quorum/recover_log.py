@@ -71,7 +71,7 @@ class MetadataLog:
     end_offset, last_epoch: the position that elections compare; 0 and 0 if it is empty. batch_count: batches in the
     segments. last_timestamp_ms: of the last batch, ms since the epoch. voters: of the last voters record, at
     voters_offset; empty with static voters. kraft_version: 1 with a voters record. last_election: None if there is none
-    in the segments. damage: why Kafka cannot use the log as a whole; readable up to end_offset.
+    in the segments. damage: why Kafka cannot use the whole log; it is readable up to end_offset.
     """
 
     end_offset: int
@@ -91,12 +91,12 @@ class MetadataLog:
 
     @property
     def is_empty(self) -> bool:
-        """Return True if it has no batch and no snapshot but the one that a format writes (offset 0)."""
+        """Return True if it has no batch, and at most the snapshot that formatting writes (offset 0)."""
         return not self.batch_count and (self.snapshot is None or self.snapshot[0] == 0)
 
 
 class _Reading:
-    """What was read so far."""
+    """The state of a read in progress."""
 
     def __init__(self) -> None:
         self.end_offset = self.last_epoch = self.batch_count = 0
@@ -108,7 +108,7 @@ class _Reading:
         self.damage: list[str] = []
 
     def add_control(self, batch: Batch, record: StoredRecord, *, in_snapshot: bool) -> int:
-        """Take what a control record says, and return its type."""
+        """Apply a control record, and return its type."""
         kind = control_type(record)
         if kind == _VOTERS:
             values = read(message("VotersRecord", Release.KAFKA_4_4), MessageReader(record.value or b""), 0)
@@ -220,12 +220,14 @@ def _read_segment(source: Source, reading: _Reading, expected: int | None) -> in
             if not (is_preallocated(source, item) or (unfinished and next_segment(source.path) is None)):
                 reading.damage.append(f"{name}, byte {item.position}: {item.message}")
                 return None
-            break  # a write that was cut off, or that is under way: a start truncates it
+            break  # a write that was cut off or is in progress: the node truncates it at the next start
         if not is_valid(source, item):
             reading.damage.append(f"{name}, byte {item.position}, offset {item.base_offset}: the CRC does not match")
             return None
-        if expected is None and item.base_offset > reading.end_offset:  # no snapshot reaches up to the log
-            reading.damage.append(f"offsets {reading.end_offset} to {item.base_offset - 1} are in no snapshot and log")
+        if expected is None and item.base_offset > reading.end_offset:  # a gap between the snapshot and the log
+            reading.damage.append(
+                f"offsets {reading.end_offset} to {item.base_offset - 1} are in neither a snapshot nor the log"
+            )
         elif expected is not None and item.base_offset != expected:
             reading.damage.append(f"{name}: offset {item.base_offset} follows {expected - 1}")
             return None

@@ -25,7 +25,7 @@ from kctl.segment.format.quorum_state import QUORUM_STATE
 
 
 def examine(nodes: Sequence[NodeFiles], *, cluster: str | None = None) -> RecoveryReport:
-    """Diagnose the nodes, after a look at the endpoints of the voters (at most 2 s).
+    """Diagnose the nodes, after connecting to the endpoints of the voters (at most 2 s).
 
     cluster: the name of a cluster that kctl set up, for the commands in the next steps.
     """
@@ -84,14 +84,14 @@ def _summary(verdict: ElectionVerdict, members: Sequence[QuorumMember], voters: 
     up = [member for member in intact if member.is_up]
     reached = [member for member in up if member.endpoint_problem is None]
     if len(up) < voters.majority:
-        running = f"{len(up)} of {len(intact)} that can vote run now"
+        running = f"{len(up)} of the {len(intact)} that can vote {'is' if len(up) == 1 else 'are'} running"
         return f"a leader can be elected when {voters.majority} voters run; {running}"
     if len(reached) < voters.majority:
         return (
-            f"{len(up)} voters run, but only {len(reached)} can be reached at the endpoint in the voters record:"
+            f"{len(up)} voters run, but only {len(reached)} can be reached at the endpoint in the voters record;"
             f" an election needs {voters.majority}"
         )
-    return f"a majority runs: {len(reached)} of {counted(len(members), 'voter')} can vote and can be reached"
+    return f"a majority is running: {len(reached)} of {counted(len(members), 'voter')} can vote and can be reached"
 
 
 def _named(members: Sequence[QuorumMember]) -> str:
@@ -137,12 +137,12 @@ def _endpoint_steps(members: Sequence[QuorumMember]) -> list[str]:
     places = ", ".join(str(member.endpoint) for member in moved)
     return [
         (
-            f"Unless the controllers are just starting: make {places} lead to {_named(moved)} again. Restore the DNS"
-            " names, or give the controllers their old listeners. Without a leader, the voters record cannot change."
+            f"If the controllers are not just starting, make {_named(moved)} reachable at {places} again: restore the"
+            " DNS names, or the old listeners of the controllers. Without a leader, the voters record cannot change."
         ),
         (
-            "When there is a leader, change the address of one controller at a time: on its restart, it registers the"
-            " new endpoint."
+            "When there is a leader, change the address of one controller at a time. A controller registers its new"
+            " endpoint when it restarts."
         ),
     ]
 
@@ -154,8 +154,9 @@ def _replacement_steps(lost: Sequence[QuorumMember], voters: VoterSet, nodes: Se
     for member in lost:
         node = member.node_id
         steps.append(
-            f"Controller {node}: if its data is on an unmounted disk or in a backup, restore the log dir, and start it."
-            " Otherwise keep it stopped until the others have a leader; then replace it:"
+            f"Controller {node}: if its latest data still exists, e.g. on an unmounted disk, restore the log dir and"
+            " start the controller. Do not restore an older copy: committed metadata can be lost."
+            " Otherwise keep the controller stopped until the others have a leader, then replace it:"
         )
         if voters.kraft_version:
             steps.append(f"kctl quorum remove {node}")
@@ -186,13 +187,16 @@ def _foreign_step(member: QuorumMember) -> str:
 def _last_resort(members: Sequence[QuorumMember], voters: VoterSet, nodes: Sequence[NodeFiles]) -> list[str]:
     lost = _lost(members)
     search = (
-        f"Look for the lost log dirs of {_named(lost)} first: an unmounted disk, a backup, a snapshot of the"
-        " volume. A voter with its own complete log dir needs nothing else."
+        f"Look for the lost log dirs of {_named(lost)} first, e.g. on an unmounted disk or a detached volume."
+        " A voter with its own complete log dir needs nothing else."
     )
     steps = [search]
     copy = best_copy(nodes, voters)
     if copy is None:
-        return [*steps, "No undamaged copy of the metadata log was read. Pass the log dirs of brokers: they have one."]
+        return [
+            *steps,
+            "No undamaged copy of the metadata log was read. Pass the log dirs of brokers: they have copies.",
+        ]
     assert copy.log is not None
     when = ""
     if copy.log.last_timestamp_ms is not None and copy.log.last_timestamp_ms >= 0:
@@ -223,7 +227,7 @@ def _copy_steps(member: QuorumMember, copy: NodeFiles, voters: VoterSet) -> list
     if member.directory_id is not None:
         lines.append(f"directory.id={member.directory_id}")
     who, folder = f"Controller {member.node_id}", METADATA_FOLDER
-    replace = f"replace {target}/{folder} by a copy of {copy.log_dir}/{folder}, without the file {QUORUM_STATE}"
+    replace = f"replace {target}/{folder} with a copy of {copy.log_dir}/{folder}, without the file {QUORUM_STATE}"
     if member.log_dir == str(copy.log_dir):
         replace = f"keep its own {folder}, which is the most complete, but move the file {QUORUM_STATE} away"
     write = f"write {target}/{META_PROPERTIES}, one setting per line: {', '.join(lines)}"

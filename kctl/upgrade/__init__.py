@@ -1,1 +1,1 @@
-"""Upgrades of clusters that kctl set up: node by node to another release, and back until they are finalized."""
+"""Upgrades of clusters that kctl set up: to another release node by node, and back until the upgrade is finalized."""

@@ -1,4 +1,4 @@
-"""Control of a cluster whose nodes get another release, or other settings, between their stop and their start."""
+"""Control of a cluster whose nodes are switched to another release, or other settings, between stop and start."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 class SwitchingControl(LocalControl):
-    """As `LocalControl`, except that `start` first changes the files and the record of a stopped node."""
+    """Like `LocalControl`, but `start` first changes the files and the record of a stopped node."""
 
     def __init__(self, cluster: str, switch: Switch, *, progress: ProgressReporter | None, host: Host) -> None:
         super().__init__(cluster, progress=progress, host=host)
         self._switch = switch
 
     def start(self, broker: int, *, timeout_s: float) -> None:
-        """Switch the node, then start it. On OperationFailed (with the end of its log) and TimedOut, it is stopped."""
+        """Switch the node, then start it. After OperationFailed (with the end of its log) and TimedOut, it is down."""
         self._retry_while_busy(partial(_switch_and_start, self._switch), broker, timeout_s)
 
 

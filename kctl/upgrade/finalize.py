@@ -1,7 +1,7 @@
-"""Finalize an upgrade: raise the features (KRaft), or inter.broker.protocol.version (ZooKeeper). No way back.
+"""Finalize an upgrade: raise the features (KRaft), or inter.broker.protocol.version (ZooKeeper). Irreversible.
 
-Features are raised to the levels of the target's release, except for kraft.version, whose change from static to dynamic
-voters is an operation of its own. With ZooKeeper, the brokers restart once more, one after another.
+Features are raised to the levels of the target release, except for kraft.version: the conversion from static to dynamic
+voters is a separate operation. With ZooKeeper, the brokers restart once more, one after another.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _TIMEOUT_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class ProtocolChange:
-    """The change of inter.broker.protocol.version with ZooKeeper, and the brokers that still restart for it."""
+    """The change of inter.broker.protocol.version with ZooKeeper, and the brokers that must restart for it."""
 
     before: str
     after: str
@@ -57,7 +57,7 @@ class ProtocolChange:
 class FinalizationPlan:
     """The plan of a finalization. features: with KRaft; protocol: with ZooKeeper, if it changes between the releases.
 
-    resumes: True if it was begun before. static_voters: kraft.version is 0 and stays so.
+    resumes: True if the finalization was started before. static_voters: kraft.version is and stays 0.
     """
 
     cluster: str
@@ -72,9 +72,9 @@ class FinalizationPlan:
 
 
 def plan_finalization(host: Host, name: str) -> tuple[FinalizationPlan, FeaturePlan | None, RollingChange]:
-    """Return the plan; the plan of the features is None with ZooKeeper. Asks the controller to validate the features.
+    """Return the plan; the plan of the features is None with ZooKeeper. The controller validates the features.
 
-    Raises Refused if a node does not run the target, the cluster is not healthy, or nothing is to be finalized.
+    Raises Refused if a node does not run the target, the cluster is not healthy, or there is nothing to finalize.
     """
     spec = store.load(host, name)
     upgrade = current_upgrade(spec)
@@ -174,7 +174,7 @@ def _refuse_unready(host: Host, spec: ClusterSpec) -> None:
 
 
 def _plan_features(features: ClusterFeatures, version: str) -> FeaturePlan:
-    """Plan the levels of the release; levels that are higher already stay, and so does kraft.version 0."""
+    """Plan the levels of the release. Higher levels, and kraft.version 0, are unchanged."""
     levels = {
         name: max(level, features.level(name))
         for name, level in levels_of_release(line_of(version)).items()
@@ -196,13 +196,13 @@ def _refuse_rolling_back(spec: ClusterSpec, upgrade: Upgrade) -> None:
     if upgrade.phase == "rolling back":
         raise Refused(
             f"cluster {spec.name} is being rolled back to {spec.kafka_version}",
-            hint=f"finish that with `kctl cluster rollback {spec.name}`",
+            hint=f"finish the rollback with `kctl cluster rollback {spec.name}`",
             reason=Reason.RUN_STATE,
         )
 
 
 def _refuse_forgotten(host: Host, spec: ClusterSpec, upgrade: Upgrade) -> None:
-    """Raise Refused with the nodes that do not run the target. A broker that a finalization restarts may be down."""
+    """Raise Refused if a node does not run the target. A broker that the finalization restarts may be down."""
     is_pending = upgrade_change(spec, "", upgrade.to).is_pending
     forgotten = [
         process

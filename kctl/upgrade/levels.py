@@ -1,4 +1,4 @@
-"""Feature levels (KRaft, KIP-584) that decide whether the way back is open."""
+"""Feature levels (KRaft, KIP-584) that decide whether a rollback is possible."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ def _apis(client: ClusterClient) -> list[BrokerApis]:
 
 
 def raised_features(finalized: Mapping[str, int], max_levels: Mapping[str, int]) -> list[str]:
-    """Return the features, as text, that the release before the upgrade does not support any more. Pure."""
+    """Return the features, as text, whose level the previous release does not support. Pure."""
     return [
-        f"{feature} is {level}, and the release before supports {max_levels.get(feature, 0)}"
+        f"{feature} is {level}, but the previous release supports at most {max_levels.get(feature, 0)}"
         for feature, level in sorted(finalized.items())
         if level > max_levels.get(feature, 0)
     ]
 
 
 def check_way_back(host: Host, name: str) -> None:
-    """Raise Refused if a rollback is not possible any more: the upgrade, or a part of it, was finalized.
+    """Raise Refused if a rollback is no longer possible: the upgrade, or a part of it, was finalized.
 
-    While no broker responds, only the record counts, which knows a finalization by kctl, and no other tool. One broker
-    that responds is enough: an upgrade that goes wrong leaves others that are down and still listed.
+    If no broker responds, only the record is checked, which has a finalization by kctl, but not by other tools. One
+    broker that responds is enough: a failed upgrade leaves others that are down and still listed.
     """
     spec = store.load(host, name)
     upgrade = current_upgrade(spec)
@@ -64,7 +64,7 @@ def check_way_back(host: Host, name: str) -> None:
             levels = read_levels(cluster.client())
         problems += raised_features(levels, upgrade.max_levels)
         if not levels and upgrade.phase == "finalizing":
-            problems.append("a finalization has begun, and no broker reports the levels of its features")
+            problems.append("the finalization has started, and no broker reports the feature levels")
     if problems:
         raise Refused(
             f"cluster {spec.name} cannot return to {spec.kafka_version}: {'; '.join(problems)}",

@@ -57,7 +57,7 @@ def check_path(spec: ClusterSpec, target: str) -> None:
 
 
 def path_warnings(source: str, target: str) -> Iterator[str]:
-    """Yield what kctl cannot check, or does not know, on the way from `source` to `target`."""
+    """Yield warnings about what kctl cannot check, or does not know, for an upgrade from `source` to `target`."""
     if is_kafka_4(target) and not is_kafka_4(source):
         yield (
             "clients older than 2.1 cannot connect to Kafka 4 (KIP-896); brokers do not report their clients in the "

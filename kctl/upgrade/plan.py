@@ -1,4 +1,4 @@
-"""The plan of an upgrade or a rollback: the order of the nodes, what changes for each, and what stands in the way."""
+"""The plan of an upgrade or a rollback: the order of the nodes, the changes to each node, and the blockers."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ from kctl.upgrade.rolling import (
 class PlannedNode:
     """One node of a plan.
 
-    turn: from 1. kafka_version: what it runs now. state: "up", or "down": it is started first. is_active_controller:
-    it restarts last among its kind.
+    turn: from 1. kafka_version: the current release. state: "up", or "down": the node is started first.
+    is_active_controller: the node restarts last among its kind.
     """
 
     turn: int
@@ -59,9 +59,9 @@ class PlannedNode:
 class UpgradePlan:
     """The plan of an upgrade or a rollback.
 
-    action: "upgrade" or "rollback". resumes: True if it was begun before. done: nodes that need no restart.
-    settings: the changes to config files. blockers: why a node cannot be stopped now. java_version: the Java that runs
-    the nodes; minimum_java: the oldest that kctl accepts for any release.
+    action: "upgrade" or "rollback". resumes: True if it was started before. done: nodes that need no restart.
+    settings: the changes to config files. blockers: why a node cannot be stopped now. java_version: of the Java that
+    runs the nodes; minimum_java: the oldest accepted version.
     """
 
     cluster: str
@@ -81,17 +81,17 @@ class UpgradePlan:
 
 
 def upgrade_purpose(to: Release) -> str:
-    """Return the purpose of the runs of an upgrade, as in their journals."""
+    """Return the purpose of the runs of an upgrade, as in the journals."""
     return f"upgrade to {to.version}"
 
 
 def finalization_purpose(to: Release) -> str:
-    """Return the purpose of the runs of a finalization, as in their journals."""
+    """Return the purpose of the runs of a finalization, as in the journals."""
     return f"finalization of {to.version}"
 
 
 def upgrade_change(spec: ClusterSpec, cluster_id: str, to: Release) -> RollingChange:
-    """Return the change that brings every node to the target."""
+    """Return the change that switches every node to the target."""
 
     def is_pending(current: ClusterSpec, process: NodeProcess) -> bool:
         return current.release_of(process.node) != to or process.libs != to.libs
@@ -104,7 +104,7 @@ def upgrade_change(spec: ClusterSpec, cluster_id: str, to: Release) -> RollingCh
 
 
 def rollback_change(spec: ClusterSpec, cluster_id: str) -> RollingChange:
-    """Return the change that brings every node back to the release before the upgrade, also nodes that are down."""
+    """Return the change that returns every node to the previous release, also nodes that are down."""
 
     def is_pending(current: ClusterSpec, process: NodeProcess) -> bool:
         return current.release_of(process.node) != current.release or process.libs != current.release.libs
@@ -147,13 +147,13 @@ def plan_upgrade(
     _refuse_invalid(spec, settings, to.version)
     if spec.upgrade is None and not any(process.running for process in observe(host, spec)):
         raise Refused(
-            f"cluster {name} does not run: an upgrade restarts node by node, and checks the cluster in between",
+            f"cluster {name} does not run: an upgrade restarts one node at a time, and checks the cluster after each",
             hint=f"start it with `kctl cluster start {name}`",
             reason=Reason.NOT_READY,
         )
     warnings = [
         *path_warnings(spec.kafka_version, to.version),
-        *(f"{path} was edited; Kafka 4 reads log4j2.properties, to which changes are not transferred"
+        *(f"{path} was edited; Kafka 4 reads log4j2.properties, and kctl does not transfer the edits"
           for path in edited_logging(host, spec, to.version)),
     ]  # fmt: skip
     plan = UpgradePlan(
@@ -169,9 +169,9 @@ def plan_upgrade(
 def plan_rollback(
     host: Host, name: str, options: RestartOptions, clock: RestartClock
 ) -> tuple[UpgradePlan, RollingChange]:
-    """Return the plan that brings all nodes back to the release before the upgrade.
+    """Return the plan that returns all nodes to the previous release.
 
-    Raises Refused if there is no unfinished upgrade; NotFound if the jars of the release before are missing.
+    Raises Refused if there is no unfinished upgrade; NotFound if the jars of the previous release are missing.
     """
     spec = store.load(host, name)
     upgrade = current_upgrade(spec)
@@ -213,7 +213,7 @@ def _with_nodes(
     host: Host, spec: ClusterSpec, plan: UpgradePlan, change: RollingChange, options: RestartOptions,
     clock: RestartClock,
 ) -> UpgradePlan:  # fmt: skip
-    """Add the order of the nodes, blockers and unprotected topics, as a rolling restart of each stage plans them."""
+    """Add the order of the nodes, the blockers and the unprotected topics, by a rolling restart per stage."""
     processes = {process.node.name: process for process in observe(host, spec)}
     pending = pending_nodes(host, spec, change)
     rows: list[PlannedNode] = []

@@ -43,7 +43,7 @@ _SAVED = "before-upgrade"  # the extension of the copy of server.properties as i
 
 @dataclass(frozen=True, slots=True)
 class NodeSettings:
-    """The changes to one node's server.properties, and settings with values that the target rejects."""
+    """The changes to a node's server.properties, and the settings whose values the target rejects."""
 
     node: str
     changes: tuple[SettingChange, ...]
@@ -65,9 +65,9 @@ def current_upgrade(spec: ClusterSpec) -> Upgrade:
 
 
 def begin(host: Host, name: str, to: Release, max_levels: Mapping[str, int]) -> ClusterSpec:
-    """Record the start of an upgrade, or other jars of the target of the upgrade in progress.
+    """Record the start of an upgrade, or different jars for the target of the upgrade in progress.
 
-    Raises Refused if another upgrade, or another phase, has begun or was finalized in the meantime.
+    Raises Refused if another upgrade, or another phase, was started or finalized in the meantime.
     """
     with store.lock_cluster(name):
         spec = store.load(host, name)
@@ -114,7 +114,7 @@ def save_phase(host: Host, spec: ClusterSpec, phase: UpgradePhase) -> ClusterSpe
 
 
 def end_rollback(host: Host, name: str) -> ClusterSpec:
-    """Forget the upgrade: all nodes run the release before."""
+    """Remove the upgrade from the record: all nodes run the previous release."""
     with store.lock_cluster(name):
         spec = store.load(host, name)
         current_upgrade(spec)
@@ -154,7 +154,7 @@ Switch = Callable[[Host, ClusterSpec, Node], ClusterSpec]
 
 
 def switch_node(host: Host, name: str, node_name: str, switch: Switch) -> None:
-    """Give a stopped node another release or other settings. No effect while its process runs."""
+    """Switch a stopped node to another release or other settings. No effect while its process runs."""
     with store.lock_cluster(name):
         spec = store.load(host, name)
         process = next((each for each in observe(host, spec) if each.node.name == node_name), None)
@@ -173,7 +173,7 @@ def to_target(host: Host, spec: ClusterSpec, node: Node) -> ClusterSpec:
 
 
 def to_former(host: Host, spec: ClusterSpec, node: Node) -> ClusterSpec:
-    """Switch a node back to the release before, with its settings from then."""
+    """Switch a node back to the previous release and its settings."""
     upgrade = current_upgrade(spec)
     _restore_file(host, spec, node)
     return replace(spec, upgrade=replace(upgrade, nodes=tuple(each for each in upgrade.nodes if each != node.name)))
@@ -182,7 +182,7 @@ def to_former(host: Host, spec: ClusterSpec, node: Node) -> ClusterSpec:
 def to_new_protocol(host: Host, spec: ClusterSpec, node: Node) -> ClusterSpec:
     """Let a broker use the inter-broker protocol of the target (ZooKeeper).
 
-    Here, the record comes first: a broker that may have used the new protocol must be known.
+    The record is written first: it must contain every broker that may have used the new protocol.
     """
     upgrade = current_upgrade(spec)
     if upgrade.phase != "finalizing":  # a rollback has begun, and has found no broker with the new protocol
@@ -259,7 +259,7 @@ def _restore_file(host: Host, spec: ClusterSpec, node: Node) -> None:
 
 
 def _update_header(host: Host, spec: ClusterSpec, node: Node, version: str) -> None:
-    """Replace the release in the first line that kctl wrote; a file that the user wrote stays."""
+    """Replace the release in the first line that kctl wrote; a file that the user wrote is unchanged."""
     path = spec.config_path(node)
     data = host.read_file(path)
     if data is None:
@@ -273,5 +273,7 @@ def _update_header(host: Host, spec: ClusterSpec, node: Node, version: str) -> N
 def _read_text(host: Host, path: Path) -> str:
     data = host.read_file(path)
     if data is None:
-        raise NotFound(f"{path} does not exist", hint="start the node to write it again, then repeat the command")
+        raise NotFound(
+            f"{path} does not exist", hint="start the node to create the file again, then repeat the command"
+        )
     return decode_properties(data, source=str(path))

@@ -1,8 +1,8 @@
 """Restart the nodes that an upgrade, a rollback or a finalization still has to change, in stages.
 
-ZooKeepers first, because newer brokers may need a newer ZooKeeper; then dedicated controllers, the active one
-last, because a controller must know the records that newer brokers make it write; then brokers. Controllers and
-brokers restart as in `kctl cluster restart --rolling`, with its gate and its journal. A rollback goes backwards.
+ZooKeeper servers first, because newer brokers may need a newer ZooKeeper; then dedicated controllers, the active one
+last, because controllers must know the records that they write for newer brokers; then brokers. Controllers and
+brokers restart as in `kctl cluster restart --rolling`, with its gate and its journal. A rollback reverses the order.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from kctl.upgrade.control import SwitchingControl
 from kctl.upgrade.record import Switch
 from kctl.upgrade.zookeepers import restart_zookeepers
 
-_ROUNDS = 3  # a node that another kctl starts in between, with the old release, needs a second one
+_ROUNDS = 3  # a node that another kctl starts meanwhile with the old release needs a second round
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,8 @@ class RollingChange:
     """A change of all nodes of a cluster.
 
     purpose: as in the journal, e.g. "upgrade to 4.4.0". cluster_id: as on the disks. switch: changes a stopped node.
-    is_pending: whether a node still has to be changed. how_to_resume: the next step after an interruption, as text.
-    backwards: brokers before controllers before ZooKeepers, for a rollback.
+    is_pending: True for a node that still has to be changed. how_to_resume: the next step after an interruption.
+    backwards: brokers, then controllers, then ZooKeeper servers, for a rollback.
     """
 
     cluster: str
@@ -65,7 +65,7 @@ class ChangedNode:
 
 @dataclass
 class RollingWork:
-    """The work of one process. changed_nodes: so far, by name. current: the run in progress, for messages."""
+    """The state of the work in this process. changed_nodes: by name. current: the run in progress, for messages."""
 
     host: Host
     options: RestartOptions
@@ -85,7 +85,7 @@ def pending_nodes(host: Host, spec: ClusterSpec, change: RollingChange) -> list[
 
 
 def stages(nodes: Sequence[Node], *, backwards: bool = False) -> list[list[Node]]:
-    """Return the nodes in groups of one kind: ZooKeepers, dedicated controllers, brokers. Pure."""
+    """Return the nodes in groups of one kind: ZooKeeper servers, dedicated controllers, brokers. Pure."""
     kinds = (ZooKeeperNode, ControllerNode, BrokerNode)[:: -1 if backwards else 1]
     groups = [[node for node in nodes if isinstance(node, kind)] for kind in kinds]
     return [group for group in groups if group]
@@ -103,7 +103,7 @@ def as_brokers(nodes: Sequence[Node]) -> dict[int, Broker]:
 
 
 def planned_state(change: RollingChange, nodes: Sequence[Node]) -> RestartState:
-    """Return the state of a run that has not begun."""
+    """Return the state of a run that has not started."""
     rows = {node: BrokerState(broker) for node, broker in as_brokers(nodes).items()}
     return RestartState(change.cluster, change.cluster_id, "", change.purpose, rows)
 
@@ -115,14 +115,14 @@ def unfinished_path(change: RollingChange) -> tuple[Path, RestartState] | None:
 
 
 def discard_run(cluster_id: str, purposes: Collection[str]) -> None:
-    """End the unfinished run with one of these purposes; another run is left alone. Raises Busy."""
+    """End the unfinished run if it has one of these purposes. Raises Busy."""
     path = journals.find_unfinished(cluster_id)
     if path is not None and replay(journal.read(path), name=str(path)).purpose in purposes:
         journals.abandon(path)
 
 
 def change_nodes(change: RollingChange, work: RollingWork) -> None:
-    """Change all pending nodes. Raises NotFinished, OperationFailed with the nodes that are still pending."""
+    """Change all pending nodes. Raises NotFinished; OperationFailed, if nodes are still pending."""
     for _ in range(_ROUNDS):
         unfinished = unfinished_path(change)
         spec = store.load(work.host, change.cluster)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class UpgradeOutcome(str, Enum):
-    """What the nodes of the cluster run at the end. UPGRADED: not finalized."""
+    """The outcome of an upgrade, a rollback or a finalization. UPGRADED: not finalized."""
 
     UPGRADED = "upgraded"
     ROLLED_BACK = "rolled back"
@@ -47,8 +47,8 @@ class UpgradeOutcome(str, Enum):
 class UpgradeResult:
     """The result of an upgrade, a rollback or a finalization.
 
-    nodes: the nodes of the runs of this process, restarted or not. soak_ms: how long the health was watched; None if
-    it was not.
+    nodes: the nodes that this process was to restart. soak_ms: time for which the health was watched; None if it was
+    not.
     """
 
     cluster: str
@@ -68,7 +68,7 @@ class UpgradeResult:
 
 @dataclass
 class Progress:
-    """How far the work of this process came, for the result after a failure. raised: features have new levels."""
+    """The progress of this process, for the result after a failure. raised: feature levels were raised."""
 
     outcome: UpgradeOutcome = UpgradeOutcome.NOT_FINISHED
     raised: bool = False
@@ -104,7 +104,7 @@ def carry_out_upgrade(change: RollingChange, to: Release, soak_s: float, work: R
 
 
 def carry_out_rollback(change: RollingChange, work: RollingWork, progress: Progress) -> None:
-    """Bring all nodes back to the release before. Raises Refused if a finalization has begun, NotFinished.
+    """Return all nodes to the previous release. Raises Refused if features or protocol were raised, NotFinished.
 
     A finalization that has not raised anything yet is discarded.
     """
@@ -122,7 +122,7 @@ def carry_out_rollback(change: RollingChange, work: RollingWork, progress: Progr
 
 
 def _check_releases(host: Host, spec: ClusterSpec) -> None:
-    """Raise OperationFailed if a process runs from other jars than the cluster's release."""
+    """Raise OperationFailed if a process does not run from the jars of the cluster's release."""
     wrong = [each.node.name for each in observe(host, spec) if each.running and each.libs != spec.kafka_libs]
     if wrong:
         raise OperationFailed(
@@ -132,7 +132,7 @@ def _check_releases(host: Host, spec: ClusterSpec) -> None:
 
 
 def unchanged_result(host: Host, name: str, target: str) -> UpgradeResult | None:
-    """Return the result for a cluster whose release is the target already; None if there is something to do."""
+    """Return the result for a cluster that already runs the target; None if there is something to do."""
     spec = store.load(host, name)
     if spec.upgrade is not None or spec.kafka_version != target:
         return None

@@ -1,7 +1,7 @@
 """What changes in server.properties when a node gets another release. Pure.
 
-A setting that the release before knows and the target does not is commented out; settings that Kafka does not know at
-all may belong to a plugin and stay. Settings that kctl writes for the target and not for the release before are added.
+A setting that the previous release knows and the target does not is commented out. Settings that neither release knows
+may belong to a plugin and stay. Settings that kctl writes for the target, but not for the previous release, are added.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class SettingChange:
 def changes_of(
     settings: Mapping[str, str], before: ClusterSpec, after: ClusterSpec, node: BrokerNode | ControllerNode
 ) -> list[SettingChange]:
-    """Return the changes to a node's settings. before, after: the cluster with the one and the other release."""
+    """Return the changes to a node's settings. before, after: the cluster with the previous and the target release."""
     changes = list(_obsolete(settings, before.kafka_version, after.kafka_version))
     new_names = {name for change in changes for name in change.new_names}
     rendered_before, rendered_after = (
@@ -65,7 +65,7 @@ def changes_of(
 
 
 def holds_protocol(before: ClusterSpec, target: str) -> bool:
-    """Return True if the brokers keep the protocol of the release before until the upgrade is finalized."""
+    """Return True if the brokers keep the protocol of the previous release until the upgrade is finalized."""
     return not before.uses_kraft and line_of(before.kafka_version) != line_of(target)
 
 
@@ -80,7 +80,7 @@ def _obsolete(settings: Mapping[str, str], before: str, after: str) -> Iterator[
 
 
 def current_settings(settings: Mapping[str, str], before: str, after: str) -> dict[str, str]:
-    """Return the settings with which a cluster was created, as the target knows them."""
+    """Return the settings with which a cluster was created, without obsolete names."""
     changes = list(_obsolete(settings, before, after))
     obsolete = {change.setting for change in changes}
     new_settings = {name: settings[change.setting] for change in changes for name in change.new_names}
@@ -88,7 +88,7 @@ def current_settings(settings: Mapping[str, str], before: str, after: str) -> di
 
 
 def invalid_settings(settings: Mapping[str, str], before: str, after: str) -> list[str]:
-    """Return the settings whose values only the release before accepts, as text: the target would not start."""
+    """Return the settings, as text, whose values only the previous release accepts: the target would not start."""
     problems = []
     for name, value in settings.items():
         problem = _problem(name, value, after)
@@ -131,7 +131,7 @@ def _without(text: str, names: set[str], comment: str) -> Iterator[str]:
 
 
 def _blocks(text: str) -> Iterator[list[str]]:
-    """Yield the lines of the file; the lines of one setting that is continued with backslashes together."""
+    """Yield the lines of the file. The lines of a setting that is continued with backslashes are one block."""
     block: list[str] = []
     for line in text.splitlines():
         block.append(line)

@@ -1,4 +1,4 @@
-"""The wait after the last node: the cluster must stay healthy before anything that cannot be undone."""
+"""Watch the cluster after the last node: it must stay healthy before anything that cannot be undone."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from kctl.upgrade.rolling import live_cluster
 
 DEFAULT_SOAK_S = 30.0
 _EVERY_S = 2.0
-_STRIKES = 3  # consecutive checks: a replica may be behind for a moment under load
+_STRIKES = 3  # consecutive checks: a replica may be out of sync for a moment under load
 
 
 def soak(host: Host, spec: ClusterSpec, seconds: float, clock: RestartClock, reporter: RestartReporter) -> int:
     """Check the cluster until `seconds` have passed. Return the time in ms.
 
-    At least one check, however short the time is. Raises NotHealthy if a problem is found by three checks in a row.
+    Makes at least one check. Raises NotHealthy if three consecutive checks find a problem.
     """
     began, strikes = clock.now(), 0
     with live_cluster(spec) as cluster:
@@ -32,7 +32,7 @@ def soak(host: Host, spec: ClusterSpec, seconds: float, clock: RestartClock, rep
             if strikes >= _STRIKES:
                 raise NotHealthy(
                     f"cluster {spec.name} did not stay healthy after the upgrade: {problem}",
-                    hint="repair it and run the same command again to wait once more, or go back with "
+                    hint="repair it and run the same command again to watch once more, or go back with "
                     f"`kctl cluster rollback {spec.name}`",
                 )
             if elapsed_s >= seconds and not strikes:

@@ -1,4 +1,4 @@
-"""Restart ZooKeeper servers one after another: followers first, the leader last, each when all others serve."""
+"""Restart ZooKeeper servers one after another: followers first, the leader last; the others must respond."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def restart_zookeepers(
     reporter: RestartReporter,
     on_phase: Callable[[ZooKeeperNode, BrokerPhase], None],
 ) -> None:
-    """Stop, switch and start each server. Raises OperationFailed, TimedOut; then no other server is stopped.
+    """Stop, switch and start each server. After OperationFailed or TimedOut, no other server is stopped.
 
-    on_phase: called when the stop of a server begins, when its start begins, and when it is back. A journal is not
-    needed: a server that was left down is the first of the next run.
+    on_phase: called when the stop of a server begins, when its start begins, and when it is back. No journal is needed:
+    a server that is down is the first of the next run.
     """
     running = {process.node.name for process in observe(host, spec) if process.running}
     modes = health.ensemble_modes(spec)
@@ -48,7 +48,7 @@ def restart_zookeepers(
 
 
 def _await_ensemble(spec: ClusterSpec, timeout_s: float, action: str) -> None:
-    """Wait until every server serves and one leads."""
+    """Wait until every server responds and one leads."""
     modes: dict[int, str | None] = {}
 
     def serves() -> bool:
@@ -58,6 +58,6 @@ def _await_ensemble(spec: ClusterSpec, timeout_s: float, action: str) -> None:
     if not wait_until(serves, Deadline(timeout_s), every_s=0.25):
         silent = ", ".join(f"zookeeper-{node}" for node, mode in modes.items() if mode is None)
         raise TimedOut(
-            f"cannot {action}: {f'{silent} does not serve' if silent else 'the ZooKeepers have no leader'}",
+            f"cannot {action}: {f'{silent} does not respond' if silent else 'the ZooKeeper servers have no leader'}",
             hint=f"read its log with `kctl cluster logs {spec.name}`; start it with `kctl cluster start {spec.name}`",
         )

@@ -1,4 +1,4 @@
-"""Decode control records: markers of transactions and of KRaft (org.apache.kafka.common.record.ControlRecordType)."""
+"""Decode control records: transaction markers and KRaft records (org.apache.kafka.common.record.ControlRecordType)."""
 
 from __future__ import annotations
 

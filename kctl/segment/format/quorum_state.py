@@ -1,7 +1,7 @@
 """Parse quorum-state: the vote and the leader that a KRaft node remembers (FileQuorumStateStore, KIP-595, KIP-853).
 
-One line of JSON: the fields of QuorumStateData in the version data_version. Version 0 belongs to a static quorum,
-version 1 to kraft.version 1.
+One line of JSON with the fields of QuorumStateData. data_version is the version: 0 with static voters, 1 with dynamic
+voters (kraft.version 1).
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Determine which release wrote a log dir, from its meta.properties and from the metadata log beside it.
 
-ZooKeeper ended with 3.9, and meta.properties of its brokers has version 0. In KRaft, every broker and controller
-registers with the metadata versions that it supports (KIP-584, KIP-866), in the metadata log that each node has in one
-of its log dirs. The finalized metadata.version alone does not suffice: after an upgrade, it keeps
-its value until the new one is finalized.
+The last release with ZooKeeper is 3.9; meta.properties of such brokers has version 0. In KRaft, every broker and
+controller registers with the levels of metadata.version that it supports (KIP-584, KIP-866). Each node has the
+metadata log in one of its log dirs. The finalized metadata.version alone does not suffice: after an upgrade, it keeps
+its value until a new level is finalized.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _MAX_RECORD_BYTES = 1 << 20
 
 
 class _Owner(NamedTuple):
-    """What meta.properties says. node_id: None if it does not say."""
+    """The node in meta.properties. node_id: None if unknown."""
 
     kraft: bool
     node_id: int | None
@@ -63,7 +63,7 @@ def _owner(path: Path) -> _Owner | None:
 
 
 def _supported_level(folder: Path, owner: _Owner | None) -> int | None:
-    """Return the metadata version that the owner supports, else the finalized or highest one; None if unknown."""
+    """Return the highest metadata.version that the owner supports, else the finalized or highest one; None: unknown."""
     own: int | None = None
     finalized: int | None = None
     others: int | None = None

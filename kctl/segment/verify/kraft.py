@@ -1,7 +1,7 @@
 """Check the files of KRaft: snapshots (KIP-630) and quorum-state (KIP-595).
 
 A snapshot is a log of its own, from a SnapshotHeader to a SnapshotFooter record. RecordsSnapshotReader requires the
-header; nothing requires the footer, so a node silently loads what is left of a snapshot.
+header. Nothing requires the footer, so a node silently loads a truncated snapshot.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 
 
 def shut_down_cleanly(folder: Path) -> bool:
-    """Return True if the broker that had this partition folder stopped cleanly.
+    """Return True if the broker that wrote this partition folder stopped cleanly.
 
-    The metadata log never is: KafkaMetadataLog neither trims its indexes at a shutdown nor trusts them at a start.
+    Always False for the metadata log: KafkaMetadataLog neither trims its indexes at a shutdown nor trusts them at a
+    start.
     """
     folder = folder.absolute()
     return folder.name != METADATA_FOLDER and (folder.parent / CLEAN_SHUTDOWN).exists()

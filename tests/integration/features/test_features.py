@@ -140,9 +140,9 @@ def test_killed_before_it_reads_back(kctl: Kctl, old_levels: str, kafka_4_home: 
 def test_upgrade_to_the_release_of_the_software(kctl: Kctl, old_levels: str, kafka_4_home: Path) -> None:
     """All features in one step; min.insync.replicas of the file becomes that of all brokers; then no way back."""
     upgraded = kctl.ok("feature", "upgrade", "--release", "4.4", "--yes")
-    assert "metadata.version cannot be lowered below 4.4-IV2 again" in upgraded.err
-    assert "kraft.version cannot be lowered again" in upgraded.err
-    assert "min.insync.replicas is 2 and not set for all brokers" in upgraded.err
+    assert "metadata.version cannot be lowered below 4.4-IV2 afterwards" in upgraded.err
+    assert "kraft.version cannot be lowered afterwards" in upgraded.err
+    assert "min.insync.replicas is 2, but not set for all brokers" in upgraded.err
     assert levels(kctl) == java_levels(kafka_4_home, old_levels)
     assert levels(kctl)["metadata.version"] == "4.4-IV2"
     assert _value(kctl.json("config", "get", "brokers", "min.insync.replicas")) == "2"

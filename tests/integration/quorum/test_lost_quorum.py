@@ -139,8 +139,8 @@ def test_a_stale_vote(kctl: Kctl) -> None:
         _, report = recover(kctl)
     notes = [each for each in report["findings"] if each["kind"] == "stale_vote"]
     assert [each["severity"] for each in notes] == ["note", "note"]
-    assert "quorum-state is of epoch 0, but its log has epoch" in notes[0]["message"]
-    assert "for controller 9, which is no voter now" in notes[1]["message"]
+    assert "quorum-state has epoch 0, but the log has epoch" in notes[0]["message"]
+    assert "for controller 9, which is not a voter now" in notes[1]["message"]
 
 
 @pytest.mark.long

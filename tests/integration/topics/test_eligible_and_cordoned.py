@@ -192,9 +192,9 @@ def _check_what_is_shown(kctl: Kctl) -> None:
 def _check_changes_of_the_minimum(kctl: Kctl) -> None:
     """With eligible leader replicas there is one min.insync.replicas for all brokers, and a change forgets them."""
     done = kctl("config", "set", "topic/ledger", "min.insync.replicas=1", "--dry-run")
-    assert "Kafka forgets the eligible leader replicas (ELR) of ledger-0" in done.err
+    assert "Kafka discards the eligible leader replicas (ELR) of ledger-0" in done.err
     done = kctl("topic", "alter", "ledger", "--config", "min.insync.replicas=1", "--dry-run")
-    assert "Kafka forgets the eligible leader replicas (ELR) of ledger-0" in done.err
+    assert "Kafka discards the eligible leader replicas (ELR) of ledger-0" in done.err
     done = kctl("config", "set", "broker/4", "min.insync.replicas=2", "--yes")
     assert done.code == 4
     assert "Broker-level min.insync.replicas cannot be altered while ELR is enabled" in done.err

@@ -82,9 +82,9 @@ def test_a_broker_that_cannot() -> None:
     ("own", "after", "others", "warning"),
     [
         ([OPEN, B], {"/a": True, "/b": False}, [], None),
-        ([OPEN, B], {"/a": True, "/b": True}, [], "no broker receives new replicas any more"),
-        ([OPEN, FAILED], {"/a": True, "/b": False}, [], "no broker receives new replicas any more"),
-        ([OPEN], {"/a": True}, [[CLOSED, B_CLOSED]], "no broker receives new replicas any more"),
+        ([OPEN, B], {"/a": True, "/b": True}, [], "no broker receives new replicas: topics"),
+        ([OPEN, FAILED], {"/a": True, "/b": False}, [], "no broker receives new replicas: topics"),
+        ([OPEN], {"/a": True}, [[CLOSED, B_CLOSED]], "no broker receives new replicas: topics"),
         ([OPEN], {"/a": True}, [[CLOSED, B]], "only broker 2 receives new replicas: new topics have at most 1 replica"),
         ([OPEN], {"/a": True}, [[OPEN], [OPEN]], "only brokers 2, 3 receive new replicas"),
         ([OPEN], {"/a": True}, [[OPEN], [OPEN], [OPEN]], None),

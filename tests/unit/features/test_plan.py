@@ -58,9 +58,13 @@ def test_what_a_change_crosses() -> None:
 @pytest.mark.parametrize(
     ("finalized", "levels", "words"),
     [
-        ({"metadata.version": 30}, {"metadata.version": 33}, ["cannot be lowered below 4.4-IV2 again", "before 4.4"]),
-        ({"metadata.version": 22}, {"metadata.version": 29}, ["cannot be lowered below 4.0-IV1 again"]),
-        ({"metadata.version": 33}, {"kraft.version": 1}, ["kraft.version cannot be lowered again"]),
+        (
+            {"metadata.version": 30},
+            {"metadata.version": 33},
+            ["cannot be lowered below 4.4-IV2 afterwards", "before 4.4"],
+        ),
+        ({"metadata.version": 22}, {"metadata.version": 29}, ["cannot be lowered below 4.0-IV1 afterwards"]),
+        ({"metadata.version": 33}, {"kraft.version": 1}, ["kraft.version cannot be lowered afterwards"]),
         ({"metadata.version": 33}, {"eligible.leader.replicas.version": 1}, ["min.insync.replicas"]),
         ({"metadata.version": 25}, {"metadata.version": 29}, []),
         ({"metadata.version": 33}, {"group.version": 1}, []),
@@ -93,7 +97,7 @@ MIXED = cluster(
         (cluster({"metadata.version": 21}, node(1, KAFKA_3_9)), {"share.version": 1}, NotSupported,
          "share.version 1 is not supported by broker 1 (Kafka 3.9, without this feature)"),
         (cluster({"metadata.version": 25}, node(1, KAFKA_4_4), node(2, KAFKA_4_0)), {"kraft.version": 1}, NotSupported,
-         "kraft.version cannot be raised with broker 2 (Kafka 4.0)"),
+         "kraft.version cannot be raised because of broker 2 (Kafka 4.0)"),
         (cluster({"metadata.version": 33}), {"metadata.version": 34}, NotSupported, "4.5-IV0 is not supported"),
         (cluster({"metadata.version": 33}), {"metadata.version": 21}, Refused, "is at 4.4-IV2, above 3.9-IV0"),
         (cluster({"metadata.version": 33}), {"nosuch.version": 1}, NotFound, "no node of the cluster has a feature"),

@@ -69,8 +69,8 @@ def test_min_insync_replicas_that_eligible_leader_replicas_would_change() -> Non
     assert list(warnings_for({1: BrokerMinIsr("1", None, None)})) == []
     assert list(warnings_for({1: BrokerMinIsr("2", None, "2"), 2: BrokerMinIsr("2", None, "2")})) == []
     (lost,) = warnings_for({1: BrokerMinIsr("2", None, None), 2: BrokerMinIsr("2", None, None)})
-    assert "is 2 and not set for all brokers" in lost
+    assert "is 2, but not set for all brokers" in lost
     assert "kctl config set brokers min.insync.replicas=2" in lost
     removed, lost = warnings_for({1: BrokerMinIsr("10", "10", None), 2: BrokerMinIsr("9", None, None)})
-    assert removed == "min.insync.replicas set on single brokers is removed: 10 of broker 1"
-    assert "is 9 and 10 and not set" in lost
+    assert removed == "min.insync.replicas is removed from single brokers: 10 on broker 1"
+    assert "is 9 and 10, but not set" in lost

@@ -137,7 +137,7 @@ def test_each_partition_has_its_own_outcome() -> None:
     assert outcomes.keys() == {T0, T1}
     assert outcomes[T0] is None
     assert isinstance(outcomes[T1], OperationFailed)
-    assert "t-1 is missing in the coordinator's response" in str(outcomes[T1])
+    assert "t-1 is missing from the coordinator's response" in str(outcomes[T1])
     refused = set_both(fake(altered(("t", [(0, 29), (1, 0)]))))
     assert (type(refused[T0]), refused[T1]) == (NotAuthorized, None)
 

@@ -66,7 +66,7 @@ def test_all_controllers_are_down() -> None:
 def test_settings_that_this_user_may_not_read() -> None:
     quorum = describe_quorum(_fake().client)
     assert quorum is not None
-    assert "their settings do not show the controllers to this user" in str(quorum.problem)
+    assert "this user may not read the settings that list the controllers" in str(quorum.problem)
 
 
 def test_brokers_that_hang_are_no_missing_controller() -> None:

@@ -51,7 +51,7 @@ def test_an_observer_becomes_a_voter() -> None:
     assert (change.action, change.steps, change.directory_id) == (VoterAction.ADD, (VoterStep.ADD,), "dir-104")
     assert (change.voters, change.voters_after) == ((101, 102, 103), (101, 102, 103, 104))
     assert (change.listener, change.address) == ("CONTROLLER", Address("host", 9104))
-    assert change.warnings == ("4 voters tolerate the loss of 1, like 3 voters",)
+    assert change.warnings == ("4 voters tolerate the loss of 1, no more than 3 voters do",)
 
 
 def test_a_voter_is_not_added_again() -> None:
@@ -116,7 +116,7 @@ def test_kctl_stops_a_voter_of_its_own_cluster() -> None:
 def test_kctl_stops_no_broker_and_no_voter_that_the_majority_needs() -> None:
     with pytest.raises(Refused, match="also a broker"):
         plan_remove(facts(THREE), 103, own(103, 101, 102, 103, dedicated=False))
-    with pytest.raises(Refused, match="1 of 2 voters follow; 2 are needed"):
+    with pytest.raises(Refused, match="only 1 of 2 voters would follow the leader; a majority is 2"):
         plan_remove(facts(THREE[:2]), 102, own(102, 101, 102))
     with pytest.raises(Refused, match="only 1 of the remaining 2 voters"):  # 102 was killed a moment ago
         plan_remove(facts(THREE), 103, own(103, 101, 103))

@@ -73,7 +73,9 @@ def test_voters_that_are_down_are_to_be_started(three: list[Path]) -> None:
     assert report.verdict is ElectionVerdict.ELECTABLE
     assert _kinds(report) == [("not_running", "problem", f"controller {node}") for node in (2, 3)]
     assert report.next_steps == ("Start controllers 2 and 3",)
-    with pytest.raises(NotHealthy, match="a leader can be elected when 2 voters run; 1 of 3 that can vote run now"):
+    with pytest.raises(
+        NotHealthy, match="a leader can be elected when 2 voters run; 1 of the 3 that can vote is running"
+    ):
         report.require_healthy()
 
 
@@ -208,13 +210,13 @@ def test_a_shorter_log_does_not_win(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("state", "kind", "message"),
     [
-        ({"leaderId": -1, "leaderEpoch": 1, "votedId": 2}, "stale_vote", "quorum-state is of epoch 1, but its log has"),
+        ({"leaderId": -1, "leaderEpoch": 1, "votedId": 2}, "stale_vote", "quorum-state has epoch 1, but the log has"),
         ({"leaderId": -1, "leaderEpoch": 5, "votedId": 7}, "stale_vote", "its vote in epoch 5 is for controller 7"),
         (
             {"leaderId": -1, "leaderEpoch": 5, "votedId": 2, "votedDirectoryId": directory_id(9)}, "stale_vote",
-            f"for controller 2 with the directory id {directory_id(9)}, which is no voter now",
+            f"for controller 2 with the directory id {directory_id(9)}, which is not a voter now",
         ),
-        ({}, "no_quorum_state", "it has forgotten in which epoch it voted"),
+        ({}, "no_quorum_state", "the node does not know in which epoch it voted"),
     ],
 )  # fmt: skip
 def test_votes_that_do_not_fit(state: dict[str, object], kind: str, message: str, tmp_path: Path) -> None:

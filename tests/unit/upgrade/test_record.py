@@ -138,8 +138,9 @@ def test_controllers_come_before_brokers_and_back_after_them(spec: ClusterSpec) 
     [
         ({"metadata.version": 21}, {"metadata.version": 21, "kraft.version": 1}, []),
         ({"metadata.version": 33, "kraft.version": 1}, {"metadata.version": 21, "kraft.version": 1},
-         ["metadata.version is 33, and the release before supports 21"]),
-        ({"share.version": 1}, {"metadata.version": 21}, ["share.version is 1, and the release before supports 0"]),
+         ["metadata.version is 33, but the previous release supports at most 21"]),
+        ({"share.version": 1}, {"metadata.version": 21},
+         ["share.version is 1, but the previous release supports at most 0"]),
     ],
 )  # fmt: skip
 def test_raised_features_end_the_way_back(
