@@ -15,7 +15,8 @@ from kctl.errors import KctlError, NotAuthorized, NotFound, NotHealthy
 from kctl.health.hidden import hidden_line, hidden_topics
 from kctl.health.partitions import partitions_of
 from kctl.model import Broker, ClusterState, PartitionState
-from kctl.protocol.quorum import LAST_KNOWN, NO_CONTROLLER_HINT, controller_of
+from kctl.protocol.active_controller import controller_of
+from kctl.protocol.quorum import LAST_KNOWN, NO_CONTROLLER_HINT
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient

@@ -13,11 +13,11 @@ from kctl.base.deadline import Deadline
 from kctl.cluster.context_rights import ContextRight, principal_of, read_rights
 from kctl.errors import KctlError, UsageError
 from kctl.protocol import preflight
+from kctl.protocol.active_controller import controller_of
 from kctl.protocol.brokers import advertised_error
 from kctl.protocol.client import connect
 from kctl.protocol.connection import Connection
 from kctl.protocol.dialer import Dialer
-from kctl.protocol.quorum import controller_of
 from kctl.zookeeper.client import NoNode
 from kctl.zookeeper.cluster_id import CLUSTER_ID, parse_cluster_id
 from kctl.zookeeper.session import zookeeper

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 from kctl.cluster.membership import BrokerView, read_views
 from kctl.errors import KctlError, NotHealthy, OperationFailed
 from kctl.model import ClusterState
+from kctl.protocol.active_controller import describe_quorum
 from kctl.protocol.controllers import controller_settings, quorum_of_migration
-from kctl.protocol.quorum import NO_CONTROLLER_HINT, Quorum, QuorumNode, QuorumReplica, describe_quorum
+from kctl.protocol.quorum import NO_CONTROLLER_HINT, Quorum, QuorumNode, QuorumReplica
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

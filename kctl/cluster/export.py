@@ -22,7 +22,7 @@ from kctl.cluster.reassignments import Moving, ongoing_reassignments
 from kctl.cluster.topic_configs import ConfigEntry, ConfigSource, fetch_topic_configs
 from kctl.errors import KctlError
 from kctl.model import Broker, ClusterState, PartitionState, TopicPartition
-from kctl.protocol.quorum import controller_of
+from kctl.protocol.active_controller import controller_of
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient

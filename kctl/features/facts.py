@@ -21,8 +21,9 @@ from kctl.cluster.api_versions import (
 )
 from kctl.errors import ConnectionTimedOut, KctlError, NotHealthy, NotSupported
 from kctl.features.levels import KRAFT_VERSION, METADATA_VERSION, release_of_level
+from kctl.protocol.active_controller import describe_quorum
 from kctl.protocol.codes import ApiKey
-from kctl.protocol.quorum import describe_quorum
+from kctl.protocol.quorum import ask_connection
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
@@ -197,14 +198,12 @@ def _ask_controllers(client: ClusterClient, brokers: Collection[int]) -> dict[in
 
 
 def _ask(node: int, server: Address, dialer: Dialer, deadline: Deadline) -> BrokerApis:
-    from kctl.protocol.brokers import negotiate
     from kctl.protocol.connection import Connection
 
-    request = api_versions_request()
     with closing(Connection(server, dialer)) as connection:
         connection.open(deadline)
-        pending = connection.send_message(request, negotiate(request, None, connection), deadline)
-        answer = parse_api_versions(f"controller {node}", connection.receive_message(pending, deadline))
+        response = ask_connection(connection, api_versions_request(), deadline)
+        answer = parse_api_versions(f"controller {node}", response)
     if isinstance(answer, KctlError):
         raise answer
     return answer

@@ -15,8 +15,9 @@ from kctl.health.hidden import hidden_topics
 from kctl.health.model import Facts
 from kctl.health.partitions import at_risk, partitions_of
 from kctl.model import ClusterState, TopicPartition
+from kctl.protocol.active_controller import describe_quorum
 from kctl.protocol.controllers import quorum_of_migration
-from kctl.protocol.quorum import Quorum, describe_quorum
+from kctl.protocol.quorum import Quorum
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient

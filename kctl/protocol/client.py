@@ -29,12 +29,13 @@ from kctl.errors import (
 )
 from kctl.model import Broker, ClusterState
 from kctl.protocol import wire
-from kctl.protocol.brokers import Brokers, negotiate, version_needed
+from kctl.protocol.brokers import Brokers
 from kctl.protocol.codes import ErrorCode
 from kctl.protocol.connection import Connection, PeerClosed
 from kctl.protocol.dialer import Dialer
 from kctl.protocol.error_meanings import error_for, error_from, error_name
 from kctl.protocol.metadata_messages import MetadataRequest, metadata_is_flexible
+from kctl.protocol.request_version import negotiate, version_needed
 from kctl.protocol.silence import Silence
 
 if TYPE_CHECKING:

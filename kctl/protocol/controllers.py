@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kctl.base.address import Address, parse_address
 from kctl.base.deadline import Deadline
@@ -26,7 +26,15 @@ from kctl.errors import (
     NameNotResolved,
     UsageError,
 )
-from kctl.protocol.quorum import Quorum, QuorumNode, ask_connection, ask_controllers, quorum_in, quorum_request
+from kctl.protocol.quorum import (
+    Quorum,
+    QuorumNode,
+    ask_connection,
+    ask_controllers,
+    quorum_in,
+    quorum_request,
+    read_controllers,
+)
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
@@ -35,7 +43,6 @@ if TYPE_CHECKING:
 _VOTERS, _BOOTSTRAP = "controller.quorum.voters", "controller.quorum.bootstrap.servers"
 _LISTENERS, _MIGRATION = "controller.listener.names", "zookeeper.metadata.migration.enable"
 _BROKER_RESOURCE = 4  # ConfigResource.Type
-_CONTROLLER_ENDPOINTS = 2  # EndpointType of DescribeCluster
 _MAX_BROKERS = 8  # whose settings are read: the settings are the same on all brokers
 _SETTINGS_S, _CONTROLLERS_S, _OTHER_BROKERS_S = 1.0, 1.0, 0.8
 _DOWN = (ConnectionRefused, ConnectionTimedOut, NameNotResolved)
@@ -164,7 +171,6 @@ def _dialer(client: ClusterClient) -> Dialer | None:
 
 def _ask(server: Address, dialer: Dialer, deadline: Deadline) -> Quorum | _View:
     """Return the quorum if this controller leads, otherwise its view of the cluster."""
-    from kctl.protocol.client import error_for
     from kctl.protocol.connection import Connection
 
     with closing(Connection(server, dialer)) as connection:
@@ -174,17 +180,9 @@ def _ask(server: Address, dialer: Dialer, deadline: Deadline) -> Quorum | _View:
         except ConnectionFailed:
             raise
         except KctlError:  # not the leader
-            answer = ask_connection(connection, _cluster_request(), deadline)
-    if answer.error_code:
-        raise error_for(answer.error_code, answer.error_message, subject="the controllers")
-    controllers = {row.broker_id: Address(row.host, row.port) for row in answer.brokers}
-    return _View(None if answer.controller_id < 0 else answer.controller_id, controllers)
-
-
-def _cluster_request() -> Any:
-    from kafka.protocol.admin import DescribeClusterRequest
-
-    return DescribeClusterRequest(endpoint_type=_CONTROLLER_ENDPOINTS, min_version=1)
+            state = read_controllers(connection, deadline)
+    addresses = {node.id: Address(node.host, node.port) for node in state.brokers.values()}
+    return _View(state.controller_id, addresses)
 
 
 def _ask_other_brokers(client: ClusterClient) -> Quorum | None:

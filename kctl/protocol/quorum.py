@@ -6,23 +6,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from kctl.base.deadline import Deadline
 from kctl.base.parallel import run_all
-from kctl.errors import ConnectionFailed, ConnectionTimedOut, KctlError, OperationFailed
-from kctl.protocol.codes import ApiKey
+from kctl.errors import KctlError, OperationFailed
 
 if TYPE_CHECKING:
     from kctl.base.address import Address
     from kctl.model import ClusterState
-    from kctl.protocol.client import ClusterClient
     from kctl.protocol.connection import Connection
     from kctl.protocol.dialer import Dialer
 
 _METADATA_TOPIC = "__cluster_metadata"
 _CONTROLLERS = 2  # EndpointType of DescribeCluster
-_FORWARD_S = 2.5  # brokers forward the request to the active controller, which responds in milliseconds
 LAST_KNOWN = "without an active controller, brokers and partitions are as the brokers last knew them"
 NO_CONTROLLER_HINT = (
     "start controllers until a majority of the voters is up; `kctl quorum recover` explains why there is no leader"
@@ -79,31 +76,6 @@ class Quorum:
         return f"no active controller: {self.problem or 'the metadata quorum has no leader'}"
 
 
-class ActiveController(NamedTuple):
-    """The active controller. id: None if unknown. missing: why there is none. unread: why it could not be read."""
-
-    id: int | None
-    missing: str | None = None
-    unread: str | None = None
-
-
-def describe_quorum(client: ClusterClient) -> Quorum | None:
-    """Return the quorum; None with ZooKeeper. Without an active controller, leader_id is None.
-
-    Raises NotAuthorized, subclasses of ConnectionFailed.
-    """
-    if client.api_version(ApiKey.DESCRIBE_QUORUM) is None:
-        return None
-    try:
-        return quorum_in(client.send_to_quorum(quorum_request(), timeout_s=min(client.timeout_s, _FORWARD_S)))
-    except (ConnectionTimedOut, OperationFailed) as exc:
-        if not (isinstance(exc, ConnectionTimedOut) or client.target.controllers):  # controllers name no leader then
-            raise
-        from kctl.protocol.controllers import quorum_without_broker
-
-        return quorum_without_broker(client, exc)
-
-
 def read_controllers(connection: Connection, deadline: Deadline) -> ClusterState:
     """Return the registered controllers as the brokers of a state, and the active one, from a controller (KIP-919).
 
@@ -112,12 +84,10 @@ def read_controllers(connection: Connection, deadline: Deadline) -> ClusterState
     from kafka.protocol.admin import DescribeClusterRequest
 
     from kctl.model import Broker, ClusterState
-    from kctl.protocol.brokers import negotiate
-    from kctl.protocol.client import error_for
+    from kctl.protocol.error_meanings import error_for
 
     request = DescribeClusterRequest(endpoint_type=_CONTROLLERS, min_version=1)
-    pending = connection.send_message(request, negotiate(request, None, connection), deadline)
-    answer = connection.receive_message(pending, deadline)
+    answer = ask_connection(connection, request, deadline)
     if answer.error_code:
         raise error_for(answer.error_code, answer.error_message, subject="the controllers")
     return ClusterState(
@@ -176,7 +146,7 @@ def _ask_controller(server: Address, dialer: Dialer, deadline: Deadline) -> Quor
 
 def ask_connection(connection: Connection, request: Any, deadline: Deadline) -> Any:
     """Send a kafka-python request over one connection, and return the response."""
-    from kctl.protocol.brokers import negotiate
+    from kctl.protocol.request_version import negotiate
 
     pending = connection.send_message(request, negotiate(request, None, connection), deadline)
     return connection.receive_message(pending, deadline)
@@ -194,7 +164,7 @@ def quorum_request() -> Any:
 
 def quorum_in(answer: Any) -> Quorum:
     """Return the quorum in a DescribeQuorum response. Raises the error in it."""
-    from kctl.protocol.client import error_for
+    from kctl.protocol.error_meanings import error_for
 
     if answer.error_code:
         raise error_for(
@@ -210,23 +180,6 @@ def quorum_in(answer: Any) -> Quorum:
     if row.error_code:
         raise error_for(row.error_code, getattr(row, "error_message", None), subject="the metadata quorum")
     return parse_quorum(row, getattr(answer, "nodes", None) or ())
-
-
-def controller_of(client: ClusterClient, state: ClusterState) -> ActiveController:
-    """Return the controller, or why there is none or it is unknown. Raises subclasses of ConnectionFailed.
-
-    With KRaft, Metadata names a random broker as the controller, so the quorum is queried instead.
-    """
-    try:
-        quorum = describe_quorum(client)
-    except ConnectionFailed:
-        raise
-    except KctlError as exc:
-        return ActiveController(None, unread=f"the controller is unknown: {exc.message}")
-    if quorum is not None:
-        return ActiveController(quorum.leader_id, missing=quorum.no_controller)
-    missing = "the cluster has no controller" if state.controller_id is None else None
-    return ActiveController(state.controller_id, missing=missing)
 
 
 def parse_quorum(row: Any, nodes: Any) -> Quorum:

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 from kctl.base.deadline import Deadline
 from kctl.deploy.waiting import NoProgress, ProgressReporter
 from kctl.errors import ConnectionFailed, KctlError, OperationFailed, OutcomeUnknown, Reason
+from kctl.protocol.active_controller import describe_quorum
 from kctl.protocol.codes import ErrorCode
 from kctl.protocol.message_classes import request_class
-from kctl.protocol.quorum import Quorum, describe_quorum
+from kctl.protocol.quorum import Quorum
 from kctl.quorum.own_controller import stop_own
 from kctl.quorum.plan import VoterChange, VoterStep
 

@@ -19,8 +19,9 @@ from kctl.errors import (
 )
 from kctl.features.facts import read_levels
 from kctl.features.levels import KRAFT_VERSION, METADATA_VERSION
+from kctl.protocol.active_controller import describe_quorum
 from kctl.protocol.codes import ApiKey
-from kctl.protocol.quorum import NO_CONTROLLER_HINT, Quorum, describe_quorum, read_controllers
+from kctl.protocol.quorum import NO_CONTROLLER_HINT, Quorum, read_controllers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -25,9 +25,10 @@ from kctl.health.brokers import silent_voters
 from kctl.health.collect import adding_replicas, min_isr_of
 from kctl.health.partitions import partitions_of
 from kctl.model import Broker, ClusterState, TopicPartition
+from kctl.protocol.active_controller import describe_quorum
 from kctl.protocol.client import connect
 from kctl.protocol.dialer import Dialer
-from kctl.protocol.quorum import Quorum, describe_quorum, responding_controllers
+from kctl.protocol.quorum import Quorum, responding_controllers
 from kctl.protocol.target import Target
 from kctl.restart.snapshot import GateSnapshot
 

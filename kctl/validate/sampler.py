@@ -15,11 +15,11 @@ from kctl.base.deadline import Deadline
 from kctl.cluster.topics import known_topics
 from kctl.errors import KctlError, NotFound, TimedOut
 from kctl.model import Broker, ClusterState
+from kctl.protocol.active_controller import describe_quorum
 from kctl.protocol.client import connect
 from kctl.protocol.codes import ApiKey
 from kctl.protocol.connection import Connection
 from kctl.protocol.preflight import read_cluster
-from kctl.protocol.quorum import describe_quorum
 from kctl.protocol.target import Target
 from kctl.validate.report.timeline import ControllerSample, PartitionView, Sample
 

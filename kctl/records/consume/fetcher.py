@@ -242,7 +242,7 @@ class Fetcher:
                 max_wait_ms=_MAX_WAIT_MS, read_committed=self._read_committed,
             )  # fmt: skip
             try:
-                from kctl.protocol.brokers import negotiate
+                from kctl.protocol.request_version import negotiate
 
                 version = negotiate(request, None, link.connection)
                 link.deadline = Deadline(self._timeout_s + _MAX_WAIT_MS / 1000)

@@ -17,8 +17,8 @@ import pytest
 from cluster_testing import clusters_dir, nothing_left_running, processes_of
 from java_tools import java_tool
 from kctl.errors import KctlError
+from kctl.protocol.active_controller import describe_quorum
 from kctl.protocol.client import ClusterClient, connect
-from kctl.protocol.quorum import describe_quorum
 from kctl.protocol.target import Target
 from kctl_testing import SCRIPT, Kctl, eventually
 

@@ -14,7 +14,7 @@ from kctl.cluster import membership
 from kctl.commands.broker.tables import description_tables
 from kctl.errors import ConnectionRefused, KctlError, NotAuthorized, NotFound, NotHealthy
 from kctl.model import Broker, ClusterState
-from kctl.protocol import quorum as quorum_module
+from kctl.protocol import active_controller
 from kctl.protocol.quorum import LAST_KNOWN, Quorum
 
 THREE = state([partition("123", "123")])
@@ -26,7 +26,7 @@ def _facts(monkeypatch: pytest.MonkeyPatch, quorum: Quorum | KctlError | None, c
             raise quorum
         return quorum
 
-    monkeypatch.setattr(quorum_module, "describe_quorum", lambda _client: told())
+    monkeypatch.setattr(active_controller, "describe_quorum", lambda _client: told())
     monkeypatch.setattr(overview, "fenced_brokers", lambda _client: {})
     monkeypatch.setattr(overview, "fetch_api_versions", lambda _client, _nodes: {})
     monkeypatch.setattr(overview, "fetch_log_dirs", lambda _client, _nodes: {})
@@ -94,7 +94,7 @@ def test_no_controller_with_zookeeper(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_hidden_is_not_counted_as_absent(
     monkeypatch: pytest.MonkeyPatch, hidden: Any, dirs: Any, may: bool | None, failure: str | None
 ) -> None:
-    monkeypatch.setattr(quorum_module, "describe_quorum", lambda _client: None)
+    monkeypatch.setattr(active_controller, "describe_quorum", lambda _client: None)
     monkeypatch.setattr(overview, "fenced_brokers", lambda _client: {})
     monkeypatch.setattr(overview, "fetch_api_versions", lambda _client, nodes: dict.fromkeys(nodes))
     monkeypatch.setattr(overview, "fetch_log_dirs", lambda _client, _nodes: {1: dirs})

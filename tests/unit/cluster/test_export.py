@@ -157,7 +157,7 @@ def test_the_controller_is_the_quorums(
             raise quorum
         return quorum
 
-    monkeypatch.setattr("kctl.protocol.quorum.describe_quorum", told)
+    monkeypatch.setattr("kctl.protocol.active_controller.describe_quorum", told)
     fake = _big_cluster(topics=0)
     document, said = export_cluster(fake.client)
     assert (document["controller"], said) == (controller, lacks)

@@ -19,8 +19,8 @@ from kctl.health.leaders import leader_status
 from kctl.leader.election import Election, carry_out, choose, plan_preferred, plan_unclean
 from kctl.leader.losses import UncleanLoss
 from kctl.model import Broker, ClusterState, PartitionState, TopicPartition, TopicState
-from kctl.protocol.brokers import negotiate
 from kctl.protocol.client import ClusterClient
+from kctl.protocol.request_version import negotiate
 from kctl.reassign.run.alter import alter_reassignments
 from kctl.topics.elect import elect_leaders
 

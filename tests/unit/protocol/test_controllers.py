@@ -12,9 +12,10 @@ from kctl.base.address import Address
 from kctl.cluster.controller import of_quorum
 from kctl.errors import CertificateRejected, ConnectionRefused, ConnectionTimedOut, NotHealthy
 from kctl.protocol import controllers
+from kctl.protocol.active_controller import describe_quorum
 from kctl.protocol.codes import ApiKey
 from kctl.protocol.controllers import controller_settings
-from kctl.protocol.quorum import Quorum, QuorumNode, describe_quorum
+from kctl.protocol.quorum import Quorum, QuorumNode
 from kctl_testing import closed_port
 
 LATE = ConnectionTimedOut("the broker did not respond to DescribeQuorum within 2.5 s")
@@ -97,7 +98,7 @@ def test_the_leader_is_asked_itself(monkeypatch: pytest.MonkeyPatch) -> None:
 
 DOWN, VIEW = ConnectionRefused("refused"), controllers._View(None, {})
 LED = controllers._View(2, {})
-LAST_LEADER = "the last leader that they know, controller 2, does not respond as the leader"
+LAST_LEADER = "the last known leader, controller 2, does not respond as the leader"
 DENIED = CertificateRejected("c:1 requires a client certificate")
 
 

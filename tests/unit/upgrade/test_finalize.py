@@ -203,7 +203,7 @@ def test_one_broker_that_responds_closes_the_way_back(monkeypatch: pytest.Monkey
     record.set_phase(HOST, "dev", "finalizing")
     levels.check_way_back(HOST, "dev")
     _brokers_report(monkeypatch, refused, refused)
-    with pytest.raises(Refused, match="a finalization has begun"):
+    with pytest.raises(Refused, match="the finalization has started"):
         levels.check_way_back(HOST, "dev")
     record.set_phase(HOST, "dev", "upgrading")
     levels.check_way_back(HOST, "dev")
