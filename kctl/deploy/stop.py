@@ -3,6 +3,9 @@
 A stopping broker moves its leaders (controlled shutdown), which requires the controller and ZooKeeper. So the other
 brokers stop first, all together, and then the controller. Without ZooKeeper, a broker may hang in its shutdown; the
 deadline ends the wait, and --force kills the process.
+
+Combined KRaft nodes are controllers too, so all of them stop together. On a busy machine, one may be the last before a
+controller has released it. It would wait for a majority of the voters, in vain, so it is killed after a while.
 """
 
 from __future__ import annotations
@@ -25,11 +28,15 @@ DEFAULT_TIMEOUT_S = 60.0
 _FORCED_S = 10.0
 _METADATA_S = 10.0  # a KRaft leader waits up to 5 s for a successor
 _REMIND_S = 3.0
+_LAST_NODES_S = 20.0  # for combined nodes that are no majority any more
 
 
 @dataclass(frozen=True, slots=True)
 class StopResult:
-    """The result. stopped: nodes that ended; killed: by --force after the deadline; already_stopped: did not run."""
+    """The result. stopped: nodes that ended; already_stopped: did not run.
+
+    killed: by --force after the deadline, or the last combined nodes, which cannot end without the others.
+    """
 
     name: str
     stopped: tuple[str, ...]
@@ -51,6 +58,7 @@ class _Stop:
     progress: ProgressReporter
     killed: list[str]
     metadata_serves: bool = True
+    majority: int = 0  # of combined voters, if this run stops all of them and they had a leader
 
 
 def stop(
@@ -64,8 +72,8 @@ def stop(
 ) -> StopResult:
     """Stop every node that runs, or those named in `only`.
 
-    Raises TimedOut if a node does not end in time and `force` is not set. With `force`, the node is killed: it recovers
-    its log at the next start, and no record that all in-sync replicas acknowledged is lost.
+    Raises TimedOut if a node does not end in time and `force` is not set. A node that is killed recovers its log at the
+    next start; no record that all in-sync replicas acknowledged is lost.
     """
     began = time.monotonic()
     run = _Stop(host, spec, Deadline(timeout_s), force, progress or NoProgress(), [])
@@ -77,6 +85,8 @@ def stop(
     controller = None
     if spec.uses_kraft:
         run.metadata_serves = not brokers or _quorum_serves(spec, running)
+        if only is None and run.metadata_serves and not spec.controllers:
+            run.majority = len(spec.voters) // 2 + 1
     else:
         run.metadata_serves = not brokers or health.ensemble_serves(health.ensemble_modes(spec, timeout_s=0.5))
         controller = _controller(spec) if run.metadata_serves and len(brokers) > 1 else None
@@ -113,10 +123,16 @@ def _end(run: _Stop, nodes: Sequence[NodeProcess]) -> None:
         return
     remaining = list(nodes)
     reminded = Deadline(0)
+    last_nodes: Deadline | None = None
 
     def ended() -> bool:
-        nonlocal reminded
+        nonlocal reminded, last_nodes
         remaining[:] = [n for n in remaining if n.identity is not None and run.host.is_running(n.identity)]
+        if remaining and len(remaining) < run.majority:
+            last_nodes = last_nodes or Deadline(_LAST_NODES_S)
+            if last_nodes.expired and not run.killed:
+                _signal(run, remaining, signal.SIGKILL)
+                run.killed.extend(n.node.name for n in remaining)
         if remaining and reminded.expired:
             # Repeat the signal after a while: the first one may have come before the JVM handled signals. A second one
             # is harmless.

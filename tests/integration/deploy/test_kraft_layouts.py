@@ -112,8 +112,13 @@ def _kill_everything(kctl: Kctl, names: list[str]) -> None:
 
 def _check_stop(kctl: Kctl, names: list[str]) -> None:
     stopped = kctl.json("cluster", "stop", "c", "--yes", timeout=120)
-    assert (set(stopped["stopped"]), stopped["killed"]) == (set(names), [])
+    # On a busy machine, the last combined node may be killed: it cannot end without the others.
+    last = set(stopped["killed"])
+    assert set(stopped["stopped"]) == set(names) - last
+    assert not last or (len(last) == 1 and not any(name.startswith("controller") for name in names)), stopped
     for node in (clusters_dir(kctl) / "c").glob("broker-*"):
+        if node.name in last:
+            continue
         assert [folder for folder in node.glob("data-*") if not (folder / ".kafka_cleanshutdown").is_file()] == []
 
 
