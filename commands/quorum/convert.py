@@ -53,9 +53,10 @@ def convert(
         inv.confirm(question, target=client.target, basis=basis)
         unfinished = "the conversion is unfinished: run the same command again to continue"
         with note_when_interrupted(unfinished), output.progress("converting the voters") as bar:
-            left = carry_out(client, plan, RestartOptions(broker_timeout_s=inv.timeout_s(600)), TerminalReporter(bar))
-    _emit(inv, left, ItemResult.ALTERED)
-    _note_remaining(left)
+            options = RestartOptions(broker_timeout_s=inv.timeout_s(600))
+            remainder = carry_out(client, plan, options, TerminalReporter(bar))
+    _emit(inv, remainder, ItemResult.ALTERED)
+    _note_remaining(remainder)
 
 
 def _facts(plan: Conversion) -> dict[str, dict[str, object]]:

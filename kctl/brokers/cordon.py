@@ -91,12 +91,14 @@ def plan_cordon(client: ClusterClient, broker: int, paths: Collection[str], *, c
 
 def states_after(broker: int, log_dirs: Sequence[LogDir], paths: Collection[str], *, cordon: bool) -> dict[str, bool]:
     """Return path → whether it is cordoned after the change. Pure. Raises NotFound for an unknown path."""
-    known = {each.path: each.cordoned for each in log_dirs}
+    states = {each.path: each.cordoned for each in log_dirs}
     chosen = {path.rstrip("/") or path for path in paths}
-    unknown = sorted(chosen - known.keys())
+    unknown = sorted(chosen - states.keys())
     if unknown:
-        raise NotFound(f"broker {broker} has no log dir {unknown[0]}", hint=f"its log dirs: {', '.join(sorted(known))}")
-    return {path: cordon if path in chosen or not chosen else cordoned for path, cordoned in known.items()}
+        raise NotFound(
+            f"broker {broker} has no log dir {unknown[0]}", hint=f"its log dirs: {', '.join(sorted(states))}"
+        )
+    return {path: cordon if path in chosen or not chosen else cordoned for path, cordoned in states.items()}
 
 
 def edit_for(broker: int, after: Mapping[str, bool], configs: Mapping[str, Config], *, everything: bool) -> Edit:

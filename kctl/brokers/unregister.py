@@ -55,8 +55,8 @@ def check_unregister(state: ClusterState, fenced: dict[int, Broker], broker: int
             reason=Reason.NOT_READY,
         )
     if broker not in fenced:
-        known = ", ".join(map(str, sorted({*state.brokers, *fenced})))
-        raise NotFound(f"broker {broker} is not registered", hint=f"registered brokers: {known}")
+        registered = ", ".join(map(str, sorted({*state.brokers, *fenced})))
+        raise NotFound(f"broker {broker} is not registered", hint=f"registered brokers: {registered}")
     return Unregistration(broker, fenced[broker].host, fenced[broker].port)
 
 

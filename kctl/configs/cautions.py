@@ -48,10 +48,10 @@ def eligible_caution(client: ClusterClient, topics: Iterable[TopicState]) -> str
     (ConfigurationControlManager.createClearElrRecordsAsNeeded). Only under-replicated partitions have any.
     """
     partitions = [p.tp for topic in topics for p in topic.partitions if p.under_replicated]
-    known = eligible_if_known(client, partitions) if partitions else None
-    if known is None or isinstance(known, KctlError):
+    eligible = eligible_if_known(client, partitions) if partitions else None
+    if eligible is None or isinstance(eligible, KctlError):
         return None
-    affected = sorted(tp for tp, each in known.items() if each.replicas)
+    affected = sorted(tp for tp, each in eligible.items() if each.replicas)
     if not affected:
         return None
     more = f" and {len(affected) - 3:,} more" if len(affected) > 3 else ""

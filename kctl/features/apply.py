@@ -61,14 +61,14 @@ def apply(client: ClusterClient, plan: FeaturePlan, *, timeout_s: float) -> Feat
     if not plan.changed:
         return plan
     deadline = Deadline(timeout_s)
-    lost: OutcomeUnknown | None = None
+    unanswered: OutcomeUnknown | None = None
     try:
         _send(client, plan, timeout_s=timeout_s, validate_only=False)
     except OutcomeUnknown as exc:  # the levels show whether it was applied
-        lost = exc
+        unanswered = exc
     while (missing := _not_yet(client, plan)) is not None:
         if deadline.expired:
-            cause = f": {lost.message}" if lost is not None else ""
+            cause = f": {unanswered.message}" if unanswered is not None else ""
             raise OperationFailed(
                 f"outcome unknown{cause}; {missing}",
                 hint="check the levels with `kctl feature list`, then run the command again",

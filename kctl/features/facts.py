@@ -96,8 +96,8 @@ class ClusterFeatures:
     @property
     def names(self) -> tuple[str, ...]:
         """Return all features that a node supports or that are finalized, metadata.version and kraft.version first."""
-        found = {name for node in self.nodes for name in node.supported} | set(self.finalized)
-        return tuple(sorted(found, key=lambda name: (name != METADATA_VERSION, name != KRAFT_VERSION, name)))
+        names = {name for node in self.nodes for name in node.supported} | set(self.finalized)
+        return tuple(sorted(names, key=lambda name: (name != METADATA_VERSION, name != KRAFT_VERSION, name)))
 
 
 def read_features(client: ClusterClient) -> ClusterFeatures:

@@ -1,4 +1,4 @@
-"""What each level of a feature brings, in one line.
+"""The change that each level of a feature brings, in one line.
 
 Sources: the KIPs that the lines name, and Kafka's MetadataVersion and …Version classes, whose methods (e.g.
 isCidrAclSupported, fetchRequestVersion) return what a level enables.

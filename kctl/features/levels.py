@@ -65,8 +65,8 @@ def level_table() -> LevelTable:
 
 def level_name(feature: str, level: int) -> str:
     """Return the name of a level, e.g. "4.4-IV2" for 33; the number for other features and unknown levels."""
-    known = level_table().metadata_versions.get(level) if feature == METADATA_VERSION else None
-    return str(level) if known is None else known.name
+    entry = level_table().metadata_versions.get(level) if feature == METADATA_VERSION else None
+    return str(level) if entry is None else entry.name
 
 
 def brings(feature: str, level: int) -> str | None:
@@ -90,8 +90,8 @@ def release_of_level(level: int) -> str | None:
     table = level_table()
     if level > table.latest_production:
         return f"{table.metadata_versions[table.latest_production].release}+"
-    known = table.metadata_versions.get(level)
-    return None if known is None else known.release
+    entry = table.metadata_versions.get(level)
+    return None if entry is None else entry.release
 
 
 def requirements(feature: str, level: int) -> Mapping[str, int]:
@@ -99,8 +99,8 @@ def requirements(feature: str, level: int) -> Mapping[str, int]:
     if feature == METADATA_VERSION:
         return {}
     lowest = {METADATA_VERSION: 7} if level else {}  # MetadataVersion.MINIMUM_VERSION
-    known = next((each for each in level_table().features.get(feature, ()) if each.level == level), None)
-    return lowest if known is None else {**lowest, **known.requires}
+    entry = next((each for each in level_table().features.get(feature, ()) if each.level == level), None)
+    return lowest if entry is None else {**lowest, **entry.requires}
 
 
 def lowest_reachable(level: int) -> int:
@@ -111,7 +111,7 @@ def lowest_reachable(level: int) -> int:
     """
     versions = level_table().metadata_versions
     reachable = level
-    while (known := versions.get(reachable)) is not None and not known.changes_metadata and reachable - 1 in versions:
+    while (entry := versions.get(reachable)) is not None and not entry.changes_metadata and reachable - 1 in versions:
         reachable -= 1
     return reachable
 

@@ -307,8 +307,8 @@ def _no_way_back(change: FeatureChange) -> str:
             "controller.quorum.voters on all nodes after the change"
         )
     lowest = lowest_reachable(change.after)
-    known = level_table().metadata_versions.get(lowest)
-    software = "" if known is None else f", and nodes with releases before {known.release} can no longer run"
+    entry = level_table().metadata_versions.get(lowest)
+    software = "" if entry is None else f", and nodes with releases before {entry.release} can no longer run"
     return f"metadata.version cannot be lowered below {level_name(METADATA_VERSION, lowest)} afterwards{software}"
 
 

@@ -118,10 +118,10 @@ def _levels(features: ClusterFeatures, feature: str) -> list[LevelRow]:
     common, in_force = common_range(features, feature), features.level(feature)
     lowest = min((node.range_of(feature).lowest for node in features.nodes), default=0)
     highest = max((node.range_of(feature).highest for node in features.nodes), default=0)
-    known = {level for level in known_levels(feature) if max(lowest, 1) <= level <= highest}
+    levels = {level for level in known_levels(feature) if max(lowest, 1) <= level <= highest}
     metadata = level_table().metadata_versions if feature == METADATA_VERSION else {}
     rows = []
-    for level in sorted(known | ({in_force, highest} - {0})):
+    for level in sorted(levels | ({in_force, highest} - {0})):
         available = common is not None and common.lowest <= level <= common.highest
         status = LevelStatus.AVAILABLE if available else LevelStatus.UNSUPPORTED
         rows.append(

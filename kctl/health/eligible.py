@@ -45,11 +45,11 @@ def brokers_to_start(state: ClusterState, offline: Collection[PartitionState], e
     """
     if eligible is None or isinstance(eligible, KctlError):
         return ""
-    known = {p.tp: eligible.get(p.tp, NONE_ELIGIBLE) for p in offline}
+    replicas_of = {p.tp: eligible.get(p.tp, NONE_ELIGIBLE) for p in offline}
     down = {
-        tp: _down(state, each.replicas) for tp, each in known.items()
+        tp: _down(state, each.replicas) for tp, each in replicas_of.items()
     }  # if one of them is up, the controller elects it
-    last_known = {tp: _down(state, each.last_known) for tp, each in known.items() if not each.replicas}
+    last_known = {tp: _down(state, each.last_known) for tp, each in replicas_of.items() if not each.replicas}
     pieces = [
         _sentence(down, len(offline), "an eligible leader replica", "eligible leader replicas"),
         _sentence(last_known, len(offline), "the last known leader", "the last known leaders"),

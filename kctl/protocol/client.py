@@ -33,7 +33,7 @@ from kctl.protocol.brokers import Brokers
 from kctl.protocol.codes import ErrorCode
 from kctl.protocol.connection import Connection, PeerClosed
 from kctl.protocol.dialer import Dialer
-from kctl.protocol.error_meanings import error_for, error_from, error_name
+from kctl.protocol.error_meanings import error_for, error_from, error_name, has_error
 from kctl.protocol.metadata_messages import MetadataRequest, metadata_is_flexible
 from kctl.protocol.request_version import negotiate, version_needed
 from kctl.protocol.silence import Silence
@@ -298,7 +298,7 @@ class ClusterClient:
                     message = f"{exc.message}; the request only validates, and nothing was changed"
                     raise exc.reworded(message) from None
                 else:
-                    if not any(_has_error(answer, code) for code in self._not_the_controller):
+                    if not any(has_error(answer, code) for code in self._not_the_controller):
                         return answer
                     problem = error_for(ErrorCode.NOT_CONTROLLER, None, subject=f"broker {controller}")
             if retry_deadline.expired:
@@ -389,17 +389,3 @@ def _kafka_errors(subject: str) -> Iterator[None]:
         yield
     except KafkaError as exc:
         raise error_from(exc, subject=subject) from None
-
-
-def _has_error(answer: Any, code: int) -> bool:
-    """Return True if any error_code in a response, at any depth, is `code`."""
-    pending = [answer.to_dict()]
-    while pending:
-        value = pending.pop()
-        if isinstance(value, dict):
-            if value.get("error_code") == code:
-                return True
-            pending.extend(v for v in value.values() if isinstance(v, (dict, list)))
-        elif isinstance(value, list):
-            pending.extend(v for v in value if isinstance(v, (dict, list)))
-    return False

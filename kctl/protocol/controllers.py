@@ -244,9 +244,9 @@ def _problem(
     responding = f"{count} of {counted(len(servers), 'controller')} respond{'s' if count == 1 else ''}"
     if leaders:
         names = ", ".join(map(str, sorted(leaders)))
-        known = f"; the last known leader, controller {names}, does not respond as the leader"
+        detail = f"; the last known leader, controller {names}, does not respond as the leader"
     elif down:
-        known = f", {' and '.join(down)} do{'es' if len(down) == 1 else ''} not"
+        detail = f", {' and '.join(down)} do{'es' if len(down) == 1 else ''} not"
     else:
-        known = "" if unread else ", but have no leader"
-    return "; ".join([f"{responding}{known}", *unread])
+        detail = "" if unread else ", but have no leader"
+    return "; ".join([f"{responding}{detail}", *unread])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kctl.errors import (
     AlreadyExists,
@@ -315,3 +315,17 @@ def error_from(exc: KafkaError, *, subject: str) -> KctlError:
             reason=ConnectionReason.CONNECTION_CLOSED,
         )
     return OperationFailed(f"{subject}: {type(exc).__name__}")
+
+
+def has_error(answer: Any, code: int) -> bool:
+    """Return True if any error_code in a response, at any depth, is `code`."""
+    pending = [answer.to_dict()]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, dict):
+            if value.get("error_code") == code:
+                return True
+            pending.extend(v for v in value.values() if isinstance(v, (dict, list)))
+        elif isinstance(value, list):
+            pending.extend(v for v in value if isinstance(v, (dict, list)))
+    return False

@@ -40,7 +40,7 @@ _PASSES = 2  # of the rolling restart: the first one may resume an older run of 
 
 
 class VoterSource(str, Enum):
-    """How a node learns the voters: from its settings, or from the metadata log."""
+    """The place from which a node learns the voters: its settings, or the metadata log."""
 
     STATIC = "static"
     DYNAMIC = "dynamic"
@@ -269,14 +269,14 @@ def _restart(
     client: ClusterClient, plan: Conversion, options: RestartOptions, reporter: RestartReporter, host: Host
 ) -> Conversion:
     assert plan.cluster is not None
-    left = plan
+    remainder = plan
     for _ in range(_PASSES):
-        nodes = [each.node_id for each in left.nodes if each.voter_source is not VoterSource.DYNAMIC]
+        nodes = [each.node_id for each in remainder.nodes if each.voter_source is not VoterSource.DYNAMIC]
         restart_own(plan.cluster, nodes, options, reporter)
-        left = plan_conversion(client, host)
-        if not left.changed:
-            return left
-    names = ", ".join(str(each.node_id) for each in left.nodes if each.voter_source is not VoterSource.DYNAMIC)
+        remainder = plan_conversion(client, host)
+        if not remainder.changed:
+            return remainder
+    names = ", ".join(str(each.node_id) for each in remainder.nodes if each.voter_source is not VoterSource.DYNAMIC)
     raise OperationFailed(
         f"node {names} still runs with {VOTERS_KEY}", hint=f"check {SERVERS_KEY} in its server.properties"
     )

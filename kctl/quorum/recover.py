@@ -18,7 +18,7 @@ from kctl.quorum.recover_log import Endpoint, LogVoter
 
 
 class NodeStatus(str, Enum):
-    """Whether a node can take part in elections.
+    """The ability of a node to take part in elections.
 
     intact: it can. empty: the metadata log has no record. missing: there is no metadata log. damaged: Kafka cannot read
     the whole log. other_directory: the voters record names another log dir of this node. other_cluster: the log dir
@@ -36,7 +36,7 @@ class NodeStatus(str, Enum):
 
 
 class ElectionVerdict(str, Enum):
-    """Whether the voters can elect a leader.
+    """The ability of the voters to elect a leader.
 
     electable: a majority of the voters is intact. no_majority: the majority is lost. undecided: not enough log dirs
     were read.

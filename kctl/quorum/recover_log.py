@@ -155,20 +155,20 @@ def _voter(values: dict[str, object]) -> LogVoter:
 
 def _read_snapshots(folder: Path, reading: _Reading) -> None:
     """Read the newest complete snapshot; incomplete ones are damage."""
-    found = {}
+    snapshots = {}
     for path in list_folder(folder):
         match = _SNAPSHOT.fullmatch(path.name)
         if match:
-            found[int(match[1]), int(match[2])] = path
-    for position in sorted(found, reverse=True):
+            snapshots[int(match[1]), int(match[2])] = path
+    for position in sorted(snapshots, reverse=True):
         attempt = _Reading()
         attempt.snapshot = position
-        problem = _snapshot_problem(found[position], attempt)
+        problem = _snapshot_problem(snapshots[position], attempt)
         if problem is None:
             reading.snapshot, reading.voters, reading.voters_offset = position, attempt.voters, attempt.voters_offset
             reading.end_offset, reading.last_epoch = position
             return
-        reading.damage.append(f"snapshot {found[position].name}: {problem}")
+        reading.damage.append(f"snapshot {snapshots[position].name}: {problem}")
 
 
 def _snapshot_problem(path: Path, reading: _Reading) -> str | None:

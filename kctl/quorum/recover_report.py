@@ -147,11 +147,11 @@ def _endpoint_steps(members: Sequence[QuorumMember]) -> list[str]:
     ]
 
 
-def _replacement_steps(lost: Sequence[QuorumMember], voters: VoterSet, nodes: Sequence[NodeFiles]) -> list[str]:
+def _replacement_steps(members: Sequence[QuorumMember], voters: VoterSet, nodes: Sequence[NodeFiles]) -> list[str]:
     """Return how to replace voters that lost their log, while the others are a majority."""
     steps = []
     with_partitions = {str(node.log_dir) for node in nodes if node.has_partitions}
-    for member in lost:
+    for member in members:
         node = member.node_id
         steps.append(
             f"Controller {node}: if its latest data still exists, e.g. on an unmounted disk, restore the log dir and"

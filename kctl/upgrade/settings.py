@@ -1,4 +1,4 @@
-"""What changes in server.properties when a node gets another release. Pure.
+"""Changes of server.properties when a node gets another release. Pure.
 
 A setting that the previous release knows and the target does not is commented out. Settings that neither release knows
 may belong to a plugin and stay. Settings that kctl writes for the target, but not for the previous release, are added.
@@ -29,7 +29,7 @@ _REPLACEMENTS = {
 
 
 class SettingAction(str, Enum):
-    """What happens to a setting; the value is displayed."""
+    """The change of a setting; the value is displayed."""
 
     REMOVE = "removed"
     RENAME = "renamed"
@@ -93,8 +93,8 @@ def invalid_settings(settings: Mapping[str, str], before: str, after: str) -> li
     for name, value in settings.items():
         problem = _problem(name, value, after)
         if problem is not None and _problem(name, value, before) is None:
-            shown = "its value" if is_secret(name) else value
-            problems.append(f"{name}: Kafka {after} accepts only {problem}, not {shown}")
+            value_text = "its value" if is_secret(name) else value
+            problems.append(f"{name}: Kafka {after} accepts only {problem}, not {value_text}")
     return problems
 
 

@@ -69,8 +69,8 @@ def _name_state(transaction: dict[str, Any]) -> str | None:
     except BadMessage as exc:
         problem = str(exc)
     status = transaction["transactionStatus"]
-    known = 0 <= status < len(TRANSACTION_STATES)
-    transaction["transactionStatus"] = TRANSACTION_STATES[status] if known else str(status)
+    has_name = 0 <= status < len(TRANSACTION_STATES)
+    transaction["transactionStatus"] = TRANSACTION_STATES[status] if has_name else str(status)
     return problem
 
 

@@ -83,12 +83,12 @@ def _supported_level(folder: Path, owner: _Owner | None) -> int | None:
 
 def _registrations(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield registrations and finalized features in order, from the newest snapshot on."""
-    left = _MAX_BYTES
+    budget = _MAX_BYTES
     for path in _files(folder):
         try:
             with Source(path) as source:
-                end = min(source.size, left)
-                left -= end
+                end = min(source.size, budget)
+                budget -= end
                 for item in batches(source, 0, end):
                     if isinstance(item, Batch) and not item.control:
                         yield from _registrations_of(source, item)
