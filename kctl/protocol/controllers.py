@@ -242,11 +242,10 @@ def _problem(
     if not count:
         return "; ".join([f"{' and '.join(down)} do{'es' if len(down) == 1 else ''} not respond"] * bool(down) + unread)
     responding = f"{count} of {counted(len(servers), 'controller')} respond{'s' if count == 1 else ''}"
-    if leaders:
-        names = ", ".join(map(str, sorted(leaders)))
-        detail = f"; the last known leader, controller {names}, does not respond as the leader"
-    elif down:
-        detail = f", {' and '.join(down)} do{'es' if len(down) == 1 else ''} not"
-    else:
-        detail = "" if unread else ", but have no leader"
-    return "; ".join([f"{responding}{detail}", *unread])
+    if down:
+        responding += f", {' and '.join(down)} do{'es' if len(down) == 1 else ''} not"
+    elif not leaders and not unread:
+        responding += ", but have no leader"
+    names = ", ".join(map(str, sorted(leaders)))
+    last_leader = [f"the last known leader, controller {names}, does not respond as the leader"] * bool(leaders)
+    return "; ".join([responding, *last_leader, *unread])

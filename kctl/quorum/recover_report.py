@@ -216,7 +216,11 @@ def _last_resort(members: Sequence[QuorumMember], voters: VoterSet, nodes: Seque
     steps.append("Stop all controllers and brokers. Keep a copy of every log dir of the controllers.")
     for member in chosen:
         steps += _copy_steps(member, copy, voters)
-    steps.append("Start the controllers. When there is a leader, start the brokers.")
+    # It has no quorum-state, and the other voters still name it as the leader of an epoch that it does not know.
+    steps.append(
+        "Start the controllers. If one that got a copy ends with 'inconsistent with current leader', it was the last"
+        " leader: start it again. When there is a leader, start the brokers."
+    )
     return steps
 
 

@@ -30,6 +30,7 @@ ABSENT = {
     "topic offsets NAME --partition 0,3-5", "leader elect --preferred --topic NAME --partition 0,3-5",
     "consume TOPIC --offset 42", "transaction describe TRANSACTIONAL_ID",
     "transaction abort TOPIC --partition 0 --start-offset 42", "zk get /zookeeper/config",
+    "group describe --match '.*' --type share", "group describe --match '.*' --type streams",
 }  # fmt: skip
 
 

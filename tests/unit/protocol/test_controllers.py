@@ -111,6 +111,7 @@ DENIED = CertificateRejected("c:1 requires a client certificate")
         ([DENIED, DENIED], f"a:1 cannot be asked ({DENIED.message}); b:1 cannot be asked ({DENIED.message})"),
         ([DOWN, DENIED], f"a:1 does not respond; b:1 cannot be asked ({DENIED.message})"),
         ([VIEW, DENIED], f"1 of 2 controllers responds; b:1 cannot be asked ({DENIED.message})"),
+        ([LED, DOWN], f"1 of 2 controllers responds, b:1 does not; {LAST_LEADER}"),
         ([LED, DENIED], f"1 of 2 controllers responds; {LAST_LEADER}; b:1 cannot be asked ({DENIED.message})"),
     ],
 )  # fmt: skip
