@@ -180,4 +180,4 @@ def test_the_hint_names_the_first_release_that_converts_voters(monkeypatch: pyte
     monkeypatch.setattr(convert, "read_facts", lambda *_, **__: SimpleNamespace(kraft_version=0, quorum=quorum))
     with pytest.raises(NotSupported) as error:
         convert.plan_conversion(anything)
-    assert error.value.hint == "upgrade to Kafka 4.1 or later"
+    assert error.value.hint == "upgrade all nodes to Kafka 4.1 or later"
