@@ -5,7 +5,7 @@ brokers stop first, all together, and then the controller. Without ZooKeeper, a 
 deadline ends the wait, and --force kills the process.
 
 Combined KRaft nodes are controllers too, so all of them stop together. On a busy machine, one may be the last before a
-controller has released it. It would wait for a majority of the voters, in vain, so it is killed after a while.
+controller has released it. It would wait for a majority of the voters that has ended, so it is killed after a while.
 """
 
 from __future__ import annotations

@@ -196,7 +196,7 @@ def _apis(level: int) -> BrokerApis:
 def test_one_broker_that_responds_closes_the_way_back(monkeypatch: pytest.MonkeyPatch) -> None:
     refused = ConnectionRefused("nothing listens")
     _brokers_report(monkeypatch, refused, 33)  # broker 1 is down and still listed; another tool raised the level
-    with pytest.raises(Refused, match=r"metadata.version is 33, and the release before supports 21"):
+    with pytest.raises(Refused, match=r"metadata.version is 33, but the previous release supports at most 21"):
         levels.check_way_back(HOST, "dev")
     _brokers_report(monkeypatch, refused, 21)
     levels.check_way_back(HOST, "dev")
