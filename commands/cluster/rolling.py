@@ -157,11 +157,10 @@ def _controllers(request: RollingRequest) -> dict[int, Address]:
     """Return the dedicated controllers of a cluster that kctl set up."""
     if request.name is None:
         return {}
-    from kctl.base.address import Address
     from kctl.deploy import lifecycle
-    from kctl.deploy.layout import LOOPBACK
+    from kctl.restart.own_members import controllers_of
 
-    return {node.id: Address(LOOPBACK, node.port) for node in lifecycle.load_cluster(request.name).controllers}
+    return controllers_of(lifecycle.load_cluster(request.name))
 
 
 @contextmanager
@@ -186,13 +185,11 @@ def _candidates(request: RollingRequest, hooks: Hooks | None, cluster: LiveClust
         }
         return {**cluster.client().metadata(()).brokers, **restartable}
     from kctl.deploy import lifecycle
-    from kctl.deploy.layout import LOOPBACK
-    from kctl.model import Broker
+    from kctl.restart.own_members import members_of
 
     assert request.name is not None
     spec = lifecycle.load_cluster(request.name)
-    brokers = {node.id: Broker(node.id, LOOPBACK, node.port, node.rack) for node in spec.brokers}
-    return brokers | {node.id: Broker(node.id, LOOPBACK, node.port, None) for node in spec.controllers}
+    return members_of((*spec.brokers, *spec.controllers))
 
 
 def _control(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from kctl.base.text import counted
 from kctl.commands.terminal.output import Column, Table, jsonable
 
 if TYPE_CHECKING:
-    from kctl.restart.gate import UnprotectedTopic
+    from kctl.restart.gate import Blocker, UnprotectedTopic
     from kctl.restart.plan import RestartPlan, RollingRestart
 
 _MAX_NAMES = 5
@@ -30,9 +31,12 @@ def plan_tables(plan: RestartPlan) -> list[Table]:
     ]  # fmt: skip
     tables = [_unprotected_table(plan.unprotected)] if plan.unprotected else []
     tables.append(Table(columns, rows, empty="All brokers are already restarted."))
-    if plan.blockers:
-        tables.append(Table([Column("blocker", "BLOCKED BY")], [{"blocker": str(each)} for each in plan.blockers]))
-    return tables
+    return [*tables, *blocker_tables(plan.blockers)]
+
+
+def blocker_tables(blockers: Sequence[Blocker]) -> list[Table]:
+    """Return a table of the blockers, if there are any."""
+    return [Table([Column("blocker", "BLOCKED BY")], [{"blocker": str(each)} for each in blockers])] if blockers else []
 
 
 def _unprotected_table(unprotected: tuple[UnprotectedTopic, ...]) -> Table:
@@ -44,19 +48,22 @@ def _unprotected_table(unprotected: tuple[UnprotectedTopic, ...]) -> Table:
     return Table(columns, jsonable(unprotected))
 
 
-def plan_warnings(plan: RestartPlan, max_unavailable: int) -> list[str]:
-    """Return the warnings before the start; topics that no order of restarts can protect come first."""
+def unprotected_warnings(unprotected: Sequence[UnprotectedTopic]) -> list[str]:
+    """Return the warnings about topics that no order of restarts can protect."""
     lines = [
         f"{row.topic} is not protected: {counted(row.partition_count, 'partition')} with "
         f"{counted(row.replication_factor, 'replica')}, min.insync.replicas {row.min_insync_replicas}: "
         f"{row.consequence}"
-        for row in plan.unprotected[:_MAX_NAMES]
+        for row in unprotected[:_MAX_NAMES]
     ]
-    if len(plan.unprotected) > _MAX_NAMES:
-        lines.append(
-            f"{counted(len(plan.unprotected) - _MAX_NAMES, 'more topic')} not protected: list all with --dry-run"
-        )
-    lines += plan.not_seen
+    if len(unprotected) > _MAX_NAMES:
+        lines.append(f"{counted(len(unprotected) - _MAX_NAMES, 'more topic')} not protected: list all with --dry-run")
+    return lines
+
+
+def plan_warnings(plan: RestartPlan, max_unavailable: int) -> list[str]:
+    """Return the warnings before the start; topics that no order of restarts can protect come first."""
+    lines = [*unprotected_warnings(plan.unprotected), *plan.not_seen]
     if plan.left_down:
         nodes = ", ".join(map(str, plan.left_down))
         lines.append(f"broker {nodes} hosts replicas and is down, but is not part of this restart")
@@ -89,18 +96,21 @@ def question(plan: RestartPlan, max_unavailable: int) -> str:
     return f"{verb} {brokers} of {plan.cluster}, {how}?{risk}"
 
 
-def result_tables(result: RollingRestart) -> list[Table]:
-    """Return a table with one row per broker."""
+def time_columns() -> list[Column]:
+    """Return the columns with the times of each restarted node."""
 
     def seconds(value: object) -> str:
         return f"{value / 1000:.1f} s" if isinstance(value, int) else ""
 
-    columns = [
-        Column("broker", align="right"),
-        Column("result"),
+    return [
         Column("stop_ms", "STOP", show=seconds, align="right"),
         Column("start_ms", "START", show=seconds, align="right"),
         Column("in_sync_ms", "IN SYNC", show=seconds, align="right"),
         Column("longest_under_replicated_ms", "UNDER-REPLICATED", show=seconds, align="right"),
     ]
+
+
+def result_tables(result: RollingRestart) -> list[Table]:
+    """Return a table with one row per broker."""
+    columns = [Column("broker", align="right"), Column("result"), *time_columns()]
     return [Table(columns, jsonable(result.brokers))]

@@ -6,14 +6,13 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from kctl.base.text import counted
+from kctl.commands.cluster.rolling_tables import blocker_tables, time_columns, unprotected_warnings
 from kctl.commands.terminal.output import Column, Table, jsonable
 
 if TYPE_CHECKING:
     from kctl.upgrade.finalize import FinalizationPlan
     from kctl.upgrade.plan import UpgradePlan
     from kctl.upgrade.run import UpgradeResult
-
-_MAX_NAMES = 5
 
 
 def plan_tables(plan: UpgradePlan) -> list[Table]:
@@ -29,9 +28,7 @@ def plan_tables(plan: UpgradePlan) -> list[Table]:
     tables = [Table(columns, rows, empty=f"All nodes run Kafka {plan.to_version}.")]
     if plan.settings:
         tables.append(_settings_table(plan))
-    if plan.blockers:
-        tables.append(Table([Column("blocker", "BLOCKED BY")], [{"blocker": str(each)} for each in plan.blockers]))
-    return tables
+    return [*tables, *blocker_tables(plan.blockers)]
 
 
 def _settings_table(plan: UpgradePlan) -> Table:
@@ -51,18 +48,7 @@ def _settings_table(plan: UpgradePlan) -> Table:
 
 def plan_warnings(plan: UpgradePlan) -> list[str]:
     """Return the warnings before the start."""
-    lines = list(plan.warnings)
-    lines += [
-        f"{row.topic} is not protected: {counted(row.partition_count, 'partition')} with "
-        f"{counted(row.replication_factor, 'replica')}, min.insync.replicas {row.min_insync_replicas}: "
-        f"{row.consequence}"
-        for row in plan.unprotected[:_MAX_NAMES]
-    ]
-    if len(plan.unprotected) > _MAX_NAMES:
-        lines.append(
-            f"{counted(len(plan.unprotected) - _MAX_NAMES, 'more topic')} not protected: list all with --dry-run"
-        )
-    return lines
+    return [*plan.warnings, *unprotected_warnings(plan.unprotected)]
 
 
 def plan_notes(plan: UpgradePlan) -> list[str]:
@@ -133,18 +119,7 @@ def finalized_lines(plan: FinalizationPlan) -> list[str]:
 
 def result_tables(result: UpgradeResult) -> list[Table]:
     """Return a table with one row per node."""
-
-    def seconds(value: object) -> str:
-        return f"{value / 1000:.1f} s" if isinstance(value, int) else ""
-
-    columns = [
-        Column("node"),
-        Column("result"),
-        Column("stop_ms", "STOP", show=seconds, align="right"),
-        Column("start_ms", "START", show=seconds, align="right"),
-        Column("in_sync_ms", "IN SYNC", show=seconds, align="right"),
-        Column("longest_under_replicated_ms", "UNDER-REPLICATED", show=seconds, align="right"),
-    ]
+    columns = [Column("node"), Column("result"), *time_columns()]
     return [Table(columns, jsonable(result.nodes), empty="No node was restarted.")]
 
 

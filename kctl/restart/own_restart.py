@@ -7,13 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from kctl.base.address import Address
-from kctl.deploy import health, lifecycle
-from kctl.deploy.layout import LOOPBACK, ClusterSpec
-from kctl.model import Broker
+from kctl.deploy import lifecycle
 from kctl.restart.control_local import LocalControl
 from kctl.restart.journals import begin_or_resume
-from kctl.restart.live_cluster import LiveCluster
+from kctl.restart.own_members import controllers_of, live_cluster, members_of
 from kctl.restart.plan import (
     RollingRestart,
     choose,
@@ -37,30 +34,24 @@ def restart_own(
     """
     spec = lifecycle.load_cluster(name)
     lifecycle.check_startable(name)
-    controllers = {node.id: Address(LOOPBACK, node.port) for node in spec.controllers}
-    target, clock = health.target_of(spec), SystemClock()
-    with LiveCluster(target, controllers=controllers) as cluster:
-        _, path = unfinished_run(cluster, target.name, lifecycle.own_cluster_id(name))
+    controllers, clock = frozenset(controllers_of(spec)), SystemClock()
+    with live_cluster(spec) as cluster:
+        _, path = unfinished_run(cluster, spec.name, lifecycle.own_cluster_id(name))
         state = None if path is None else read_unfinished(path, None)
         if state is not None:
             brokers = {node: row.broker for node, row in state.brokers.items()}
         else:
-            brokers = choose(_all_nodes(spec), nodes)
+            brokers = choose(members_of((*spec.brokers, *spec.controllers)), nodes)
         cluster.add_servers([broker for broker in brokers.values() if broker.id not in controllers])
-        plan = make_plan(cluster, target.name, brokers, options, clock=clock, resumes=path, state=state)
+        plan = make_plan(cluster, spec.name, brokers, options, clock=clock, resumes=path, state=state)
         refuse_without_election(cluster, options, state)
         refuse_blocked(plan)
         journal, state_at = begin_or_resume(plan.cluster, plan.cluster_id, list(brokers.values()), path)
         with journal:
             run = RestartRun(
                 cluster, LocalControl(name), journal, state_at, options, reporter, clock,
-                controllers=frozenset(controllers),
+                controllers=controllers,
             )  # fmt: skip
             began = clock.now()
             carry_out(run)
             return result_of(run, plan, began)
-
-
-def _all_nodes(spec: ClusterSpec) -> dict[int, Broker]:
-    brokers = {node.id: Broker(node.id, LOOPBACK, node.port, node.rack) for node in spec.brokers}
-    return brokers | {node.id: Broker(node.id, LOOPBACK, node.port, None) for node in spec.controllers}

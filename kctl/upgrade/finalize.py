@@ -23,6 +23,7 @@ from kctl.features.facts import ClusterFeatures, read_features
 from kctl.features.levels import KRAFT_VERSION, METADATA_VERSION, levels_of_release
 from kctl.features.plan import FeatureChange, FeaturePlan, plan_upgrade
 from kctl.protocol.client import connect
+from kctl.restart.own_members import live_cluster
 from kctl.upgrade.paths import line_of
 from kctl.upgrade.plan import finalization_purpose, id_on_disk, upgrade_change
 from kctl.upgrade.record import current_upgrade, end_upgrade, save_phase, set_phase, to_new_protocol
@@ -30,7 +31,6 @@ from kctl.upgrade.rolling import (
     RollingChange,
     RollingWork,
     change_nodes,
-    live_cluster,
     pending_nodes,
     unfinished_path,
 )

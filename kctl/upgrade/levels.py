@@ -10,8 +10,8 @@ from kctl.cluster.api_versions import BrokerApis, fetch_api_versions
 from kctl.deploy import store
 from kctl.errors import ConnectionFailed, KctlError, Reason, Refused
 from kctl.features.facts import read_levels
+from kctl.restart.own_members import live_cluster
 from kctl.upgrade.record import current_upgrade
-from kctl.upgrade.rolling import live_cluster
 
 if TYPE_CHECKING:
     from kctl.deploy.host import Host

@@ -15,6 +15,7 @@ from kctl.deploy.start import check_release
 from kctl.errors import Reason, Refused
 from kctl.restart.gate import Blocker, UnprotectedTopic, summary
 from kctl.restart.live_cluster import LiveCluster
+from kctl.restart.own_members import live_cluster, members_of
 from kctl.restart.plan import RestartPlan, make_plan
 from kctl.restart.restart_run import RestartClock, RestartOptions
 from kctl.upgrade.paths import check_path, path_warnings
@@ -29,8 +30,6 @@ from kctl.upgrade.record import (
 )
 from kctl.upgrade.rolling import (
     RollingChange,
-    as_brokers,
-    live_cluster,
     pending_nodes,
     planned_state,
     stages,
@@ -249,7 +248,7 @@ def _stage_plan(
 ) -> RestartPlan:
     members = [node for node in nodes if isinstance(node, (BrokerNode, ControllerNode))]
     state = planned_state(change, members)
-    return make_plan(cluster, change.cluster, as_brokers(members), options, clock=clock, state=state)
+    return make_plan(cluster, change.cluster, members_of(members), options, clock=clock, state=state)
 
 
 def _planned(spec: ClusterSpec, turn: int, process: NodeProcess, *, active: bool = False) -> PlannedNode:

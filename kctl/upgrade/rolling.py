@@ -12,16 +12,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from kctl.base import journal
-from kctl.base.address import Address
 from kctl.deploy import store
-from kctl.deploy.health import target_of
 from kctl.deploy.host import Host
-from kctl.deploy.layout import LOOPBACK, BrokerNode, ClusterSpec, ControllerNode, Node, ZooKeeperNode
+from kctl.deploy.layout import BrokerNode, ClusterSpec, ControllerNode, Node, ZooKeeperNode
 from kctl.deploy.nodes import NodeProcess, observe
 from kctl.errors import OperationFailed
-from kctl.model import Broker
 from kctl.restart import journals
-from kctl.restart.live_cluster import LiveCluster
+from kctl.restart.own_members import live_cluster, members_of
 from kctl.restart.plan import read_unfinished
 from kctl.restart.restart_run import RestartClock, RestartOptions, RestartReporter, RestartRun
 from kctl.restart.run import carry_out
@@ -91,20 +88,9 @@ def stages(nodes: Sequence[Node], *, backwards: bool = False) -> list[list[Node]
     return [group for group in groups if group]
 
 
-def live_cluster(spec: ClusterSpec) -> LiveCluster:
-    controllers = {node.id: Address(LOOPBACK, node.port) for node in spec.controllers}
-    return LiveCluster(target_of(spec), controllers=controllers)
-
-
-def as_brokers(nodes: Sequence[Node]) -> dict[int, Broker]:
-    """Return brokers and controllers as the members of a rolling restart."""
-    racks = {node.id: node.rack for node in nodes if isinstance(node, BrokerNode)}
-    return {node.id: Broker(node.id, LOOPBACK, node.port, racks.get(node.id)) for node in nodes}
-
-
-def planned_state(change: RollingChange, nodes: Sequence[Node]) -> RestartState:
+def planned_state(change: RollingChange, nodes: Sequence[BrokerNode | ControllerNode]) -> RestartState:
     """Return the state of a run that has not started."""
-    rows = {node: BrokerState(broker) for node, broker in as_brokers(nodes).items()}
+    rows = {node: BrokerState(broker) for node, broker in members_of(nodes).items()}
     return RestartState(change.cluster, change.cluster_id, "", change.purpose, rows)
 
 
@@ -127,34 +113,35 @@ def change_nodes(change: RollingChange, work: RollingWork) -> None:
         unfinished = unfinished_path(change)
         spec = store.load(work.host, change.cluster)
         if unfinished is not None:
-            nodes = [node for node in spec.nodes if node.id in unfinished[1].brokers and not _is_zookeeper(node)]
-            _restart(change, work, spec, nodes, unfinished[0])
+            nodes = [node for node in spec.nodes if node.id in unfinished[1].brokers]
+            _restart(change, work, spec, _members(nodes), unfinished[0])
             continue
         pending = pending_nodes(work.host, spec, change)
         if not pending:
             return
         for nodes in stages(pending, backwards=change.backwards):
-            if _is_zookeeper(nodes[0]):
-                zookeepers = [node for node in nodes if isinstance(node, ZooKeeperNode)]
-                restart_zookeepers(
-                    work.host, spec, zookeepers, change.switch, work.options, work.reporter, work.record_phase
-                )
-            else:
-                _restart(change, work, spec, nodes, None)
+            if members := _members(nodes):
+                _restart(change, work, spec, members, None)
+                continue
+            zookeepers = [node for node in nodes if isinstance(node, ZooKeeperNode)]
+            restart_zookeepers(
+                work.host, spec, zookeepers, change.switch, work.options, work.reporter, work.record_phase
+            )
     names = ", ".join(node.name for node in pending_nodes(work.host, store.load(work.host, change.cluster), change))
     if names:
         raise OperationFailed(f"the {change.purpose} did not reach {names}", hint=change.how_to_resume)
 
 
-def _is_zookeeper(node: Node) -> bool:
-    return isinstance(node, ZooKeeperNode)
+def _members(nodes: Sequence[Node]) -> list[BrokerNode | ControllerNode]:
+    return [node for node in nodes if not isinstance(node, ZooKeeperNode)]
 
 
 def _restart(
-    change: RollingChange, work: RollingWork, spec: ClusterSpec, nodes: Sequence[Node], path: Path | None
-) -> None:
+    change: RollingChange, work: RollingWork, spec: ClusterSpec, nodes: Sequence[BrokerNode | ControllerNode],
+    path: Path | None,
+) -> None:  # fmt: skip
     """Restart nodes of one kind, in a new run or in the unfinished run in `path`."""
-    brokers = as_brokers(nodes)
+    brokers = members_of(nodes)
     controllers = frozenset(node.id for node in nodes if isinstance(node, ControllerNode))
     control = SwitchingControl(change.cluster, change.switch, progress=None, host=work.host)
     with live_cluster(spec) as cluster:
@@ -180,7 +167,7 @@ def _options_for(options: RestartOptions, controllers: frozenset[int]) -> Restar
 
 
 def _results(spec: ClusterSpec, run: RestartRun) -> Mapping[str, ChangedNode]:
-    names = {node.id: node.name for node in spec.nodes if not _is_zookeeper(node)}
+    names = {node.id: node.name for node in _members(spec.nodes)}
     return {
         names[node]: ChangedNode(
             names[node], row.phase, row.stop_ms, row.start_ms, row.in_sync_ms, row.longest_under_replicated_ms

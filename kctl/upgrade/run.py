@@ -13,6 +13,7 @@ from kctl.deploy.layout import ClusterSpec, Release
 from kctl.deploy.nodes import observe
 from kctl.deploy.start import check_release
 from kctl.errors import ConnectionFailed, KctlError, OperationFailed, Refused, UsageError
+from kctl.restart.own_members import live_cluster
 from kctl.restart.restart_run import NotFinished
 from kctl.restart.steps import BrokerPhase
 from kctl.upgrade.levels import check_way_back, highest_levels
@@ -24,7 +25,6 @@ from kctl.upgrade.rolling import (
     RollingWork,
     change_nodes,
     discard_run,
-    live_cluster,
     unfinished_path,
 )
 from kctl.upgrade.soak import soak

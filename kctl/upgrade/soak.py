@@ -10,8 +10,8 @@ from kctl.deploy.quorum import read_quorum
 from kctl.errors import KctlError, NotHealthy
 from kctl.restart.gate import NAMED, out_of_sync
 from kctl.restart.live_cluster import LiveCluster
+from kctl.restart.own_members import live_cluster
 from kctl.restart.restart_run import RestartClock, RestartReporter
-from kctl.upgrade.rolling import live_cluster
 
 DEFAULT_SOAK_S = 30.0
 _EVERY_S = 2.0
