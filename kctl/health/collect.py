@@ -16,7 +16,6 @@ from kctl.health.model import Facts
 from kctl.health.partitions import at_risk, partitions_of
 from kctl.model import ClusterState, TopicPartition
 from kctl.protocol.active_controller import describe_quorum
-from kctl.protocol.controllers import quorum_of_migration
 from kctl.protocol.quorum import Quorum
 
 if TYPE_CHECKING:
@@ -85,4 +84,8 @@ def _quorum(client: ClusterClient, views: Mapping[int, BrokerView | KctlError]) 
     if quorum is not None:
         return quorum
     named = {view.controller_id for view in views.values() if isinstance(view, BrokerView)}
-    return quorum_of_migration(client) if len(named) > 1 else None
+    if len(named) < 2:
+        return None
+    from kctl.protocol.controllers import quorum_of_migration  # `topic list` imports this module, too
+
+    return quorum_of_migration(client)

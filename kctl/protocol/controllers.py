@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
     from kctl.protocol.dialer import Dialer
 
-_VOTERS, _BOOTSTRAP = "controller.quorum.voters", "controller.quorum.bootstrap.servers"
+VOTERS_KEY = "controller.quorum.voters"  # static voters
+SERVERS_KEY = "controller.quorum.bootstrap.servers"  # dynamic voters (KIP-853)
 _LISTENERS, _MIGRATION = "controller.listener.names", "zookeeper.metadata.migration.enable"
 _BROKER_RESOURCE = 4  # ConfigResource.Type
 _MAX_BROKERS = 8  # whose settings are read: the settings are the same on all brokers
@@ -111,7 +112,7 @@ def controller_settings(client: ClusterClient) -> ControllerSettings | None:
     from kafka.protocol.admin import DescribeConfigsRequest
 
     resource = DescribeConfigsRequest.DescribeConfigsResource
-    keys = [_VOTERS, _BOOTSTRAP, _LISTENERS, _MIGRATION]
+    keys = [VOTERS_KEY, SERVERS_KEY, _LISTENERS, _MIGRATION]
     requests = {
         broker.id: DescribeConfigsRequest(
             resources=[resource(resource_type=_BROKER_RESOURCE, resource_name=str(broker.id), configuration_keys=keys)]
@@ -125,10 +126,10 @@ def controller_settings(client: ClusterClient) -> ControllerSettings | None:
     values = {row.name: row.value or "" for row in results[0].configs or ()}
     listener = values.get(_LISTENERS, "").partition(",")[0].strip()
     servers: dict[Address, int | None] = {}
-    for text in _items(values.get(_VOTERS, "")):
+    for text in _items(values.get(VOTERS_KEY, "")):
         node, _, address = text.partition("@")
         _add(servers, address, int(node) if node.isdecimal() else None)
-    for text in _items(values.get(_BOOTSTRAP, "")):
+    for text in _items(values.get(SERVERS_KEY, "")):
         _add(servers, text, None)
     return ControllerSettings(servers, listener, values.get(_MIGRATION) == "true")
 

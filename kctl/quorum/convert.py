@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kctl.base.text import counted
-from kctl.deploy.config.quorum_settings import SERVERS_KEY, VOTERS_KEY, has_static_voters, with_bootstrap_servers
+from kctl.deploy.config.quorum_settings import has_static_voters, with_bootstrap_servers
 from kctl.deploy.data import find_cluster
 from kctl.deploy.host import Host, LocalHost
 from kctl.deploy.layout import BrokerNode, ClusterSpec, ControllerNode
@@ -23,6 +23,7 @@ from kctl.features.apply import apply, check
 from kctl.features.facts import read_features
 from kctl.features.levels import KRAFT_VERSION
 from kctl.features.plan import FeaturePlan, plan_upgrade
+from kctl.protocol.controllers import SERVERS_KEY, VOTERS_KEY
 from kctl.quorum.facts import QuorumFacts, read_facts
 from kctl.quorum.node_settings import Settings, read_controller_settings, read_settings
 from kctl.restart.journals import find_unfinished

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kctl.cluster.config_resources import BROKER_RESOURCE
-from kctl.deploy.config.quorum_settings import SERVERS_KEY, VOTERS_KEY
 from kctl.errors import KctlError
+from kctl.protocol.controllers import SERVERS_KEY, VOTERS_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

@@ -6,9 +6,8 @@ import re
 
 from kctl.base.properties import parse_properties, property_line
 from kctl.errors import InvalidFile
+from kctl.protocol.controllers import SERVERS_KEY, VOTERS_KEY
 
-VOTERS_KEY = "controller.quorum.voters"  # static voters
-SERVERS_KEY = "controller.quorum.bootstrap.servers"  # dynamic voters (KIP-853)
 _VOTERS_LINE = re.compile(rf"[ \t\f]*{re.escape(VOTERS_KEY)}[ \t\f]*([=: \t\f]|$)")
 
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from kctl.segment.format.messages import Field, message
 from kctl.segment.format.release import Release
+
+if TYPE_CHECKING:
+    from kctl.segment.format.messages import Field
 
 QUORUM_STATE = "quorum-state"
 _VERSION = "data_version"
@@ -25,6 +27,8 @@ class BadQuorumState(ValueError):
 
 def parse_quorum_state(data: bytes) -> dict[str, Any]:
     """Return the fields by Kafka's names, and data_version. Raises BadQuorumState."""
+    from kctl.segment.format.messages import message  # not needed for any other small file
+
     line = data.split(b"\n", 1)[0]
     if not line.strip():
         raise BadQuorumState("the file is empty")

@@ -17,8 +17,6 @@ from kctl.segment.dump.query import all_records
 from kctl.segment.format.batch import Batch
 from kctl.segment.format.checkpoints import META_PROPERTIES, BadCheckpoint, parse_settings
 from kctl.segment.format.compression import BadPayload
-from kctl.segment.format.internal_messages import framed
-from kctl.segment.format.messages import BadMessage
 from kctl.segment.format.record import BadRecords
 from kctl.segment.format.release import Release
 from kctl.segment.log.partition import METADATA_FOLDER, is_kraft_snapshot, list_folder, offset_of
@@ -109,6 +107,9 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _registrations_of(source: Source, batch: Batch) -> Iterator[tuple[str, dict[str, Any]]]:
+    from kctl.segment.format.internal_messages import framed  # most dumps have no metadata log beside the files
+    from kctl.segment.format.messages import BadMessage
+
     try:
         content = content_of(source, batch, _MAX_RECORD_BYTES)
         for record in all_records(batch, content, limit=_MAX_RECORD_BYTES):
